@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the forward and the backward FlashAttention kernel share: the problem, GM tensors, score tiles."""
+from __future__ import annotations
+
+from typing import Any
+
+from ms_custom_ops import tik
+from ms_custom_ops.op_impl.common.cube import CubeUnit, Fractals
+from ms_custom_ops.op_impl.common.rows import RowUnit
+from ms_custom_ops.op_impl.common.scalar import ScalarUnit
+from ms_custom_ops.op_impl.common.tile import Buffers, Tile
+from ms_custom_ops.op_impl.common.vector import VectorUnit, lanes_of
+from ms_custom_ops.op_impl.flash_attention.dropout import Dropout
+from ms_custom_ops.op_impl.flash_attention.visibility import PENALTY, Visibility
+from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tiling.budget import align
+from ms_custom_ops.tiling.flash_attention import AttentionPlan, AttentionProblem
+
+OPTIONAL = ("attn_mask", "real_shift", "drop_mask", "actual_seq_qlen", "actual_seq_kvlen")
+_LANES = lanes_of("float32")
+
+
+def problem_of(query: dict, key: dict, optional: dict[str, dict | None], attributes: dict[str, Any]) -> AttentionProblem:
+    """The problem that tensor descriptions (TBE dicts with "shape" and "dtype") and attributes state."""
+    batch, q_heads, q_len, head_dim = query["shape"]
+    _, kv_heads, kv_len, _ = key["shape"]
+    return AttentionProblem(
+        batch, q_heads, kv_heads, q_len, kv_len, head_dim, query["dtype"], **attributes,
+        has_q_lengths=optional["actual_seq_qlen"] is not None, has_kv_lengths=optional["actual_seq_kvlen"] is not None,
+        has_attn_mask=optional["attn_mask"] is not None, has_real_shift=optional["real_shift"] is not None,
+        has_drop_mask=optional["drop_mask"] is not None)
+
+
+def round_mode_to(dtype: str) -> str:
+    """Rounding mode name of float32 to ``dtype``: the chips have different names for nearest even."""
+    return "round" if dtype == "bfloat16" else "none"
+
+
+class AttentionKernel:
+    """Base of both kernels. Subclasses allocate their outputs, then call :meth:`build`."""
+
+    def __init__(self, problem: AttentionProblem, plan: AttentionPlan, optional: dict[str, dict | None]):
+        self.problem = problem
+        self.plan = plan
+        self.tik = tik.Tik()
+        self.inputs: list[Any] = []
+        self.outputs: list[Any] = []
+        self._optional_shapes = {k: tuple(v["shape"]) for k, v in optional.items() if v is not None}
+        self._optional_dtypes = {k: v["dtype"] for k, v in optional.items() if v is not None}
+        self.gm: dict[str, Any] = {}
+
+    def gm_input(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
+        """Declare the next input of the kernel."""
+        self.gm[name] = self.tik.Tensor(dtype, shape, tik.scope_gm, name)
+        self.inputs.append(self.gm[name])
+
+    def gm_output(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
+        """Declare the next output of the kernel."""
+        self.gm[name] = self.tik.Tensor(dtype, shape, tik.scope_gm, name)
+        self.outputs.append(self.gm[name])
+
+    def gm_workspace(self, name: str, dtype: str, elements: int) -> None:
+        """Declare a GM workspace."""
+        self.gm[name] = self.tik.Tensor(dtype, (elements,), tik.scope_gm, name, is_workspace=True)
+
+    def optional_inputs(self) -> None:
+        """Declare the optional inputs that are present, in the order of the YAML."""
+        for name in OPTIONAL:
+            if name in self._optional_shapes:
+                self.gm_input(name, self._optional_dtypes[name], self._optional_shapes[name])
+
+    def build(self, kernel_name: str) -> Any:
+        """Emit the multi-core loop and finish the kernel."""
+        split = self.plan.split
+        wide, half = self._exchange_sizes()
+        if self.plan.soc.split_core:
+            self.gm_workspace("exchange_wide", "float32", split.block_num * wide)
+            self.gm_workspace("exchange_half", self.problem.dtype, split.block_num * half)
+        with self.tik.for_range(0, split.block_num, block_num=split.block_num) as core:
+            self._units(core, wide, half)
+            first = core * split.quotient + self.scalar.minimum(core, split.remainder)
+            first = self.scalar.hold(first)
+            count = self.tik.Scalar("int64", init_value=split.quotient)
+            if split.remainder:
+                with self.tik.if_scope(core < split.remainder):
+                    count.set_as(split.quotient + 1)
+            with self.tik.for_range(0, count) as turn:
+                self.task(first + turn)
+        self.tik.BuildCCE(kernel_name=kernel_name, inputs=self.inputs, outputs=self.outputs)
+        return self.tik
+
+    def task(self, index: Any) -> None:
+        """One task of the core split."""
+        raise NotImplementedError
+
+    def _exchange_sizes(self) -> tuple[int, int]:
+        sizes = {scope: max(b.elements for b in self.plan.buffers if b.scope == scope) for scope in ("l0c", "l1")}
+        return sizes["l0c"], sizes["l1"]
+
+    def _units(self, core: Any, wide: int, half: int) -> None:
+        t, soc = self.tik, self.plan.soc
+        self.buffers = Buffers(t, self.plan)
+        self.buffers.resident()
+        self.vector = VectorUnit(t)
+        self.scalar = ScalarUnit(t)
+        self.fractals = Fractals(t, soc)
+        self.rows = RowUnit(t, self.vector, self.buffers["turn"])
+        wide_tile = half_tile = None
+        if soc.split_core:
+            wide_tile = Tile(self.gm["exchange_wide"], core * wide)
+            half_tile = Tile(self.gm["exchange_half"], core * half)
+        self.cube = CubeUnit(t, soc, wide_tile, half_tile)
+        self.visibility = Visibility(t, self.plan, self.buffers, self.vector, self.gm.get("actual_seq_qlen"),
+                                     self.gm.get("actual_seq_kvlen"))
+        self.visibility.prepare()
+        self.dropout = None
+        if self.problem.seeded_dropout:
+            self.dropout = Dropout(t, self.problem, self.buffers, self.vector, self.plan.q_block)
+            self.dropout.prepare()
+
+    def score_tile(self, scores: Tile, head: "Head", q0: Any, height: int, k0: Any, width: int) -> None:
+        """scores (Q K^T in UB) becomes scale * scores + bias + penalties."""
+        rows, columns = align(height), align(width)
+        self.vector.muls(scores, scores, self.problem.scale_value, rows * columns)
+        if self.problem.has_real_shift:
+            self._add_shift(scores, head, q0, height, k0, columns)
+        if self.problem.has_attn_mask:
+            self._add_mask(scores, head, q0, height, k0, columns)
+        self.visibility.mask(scores, q0, height, k0, width, head.q_length, head.kv_length)
+
+    def _slice_at(self, name: str, head: "Head", q0: Any, k0: Any) -> tuple[Any, Any]:
+        """GM tensor and element offset of row q0, column k0 in a (1|B, 1|N1, 1|S1, S2 padded) tensor."""
+        batches, heads, q_rows, row = self._optional_shapes[name]
+        plane = (head.batch if batches > 1 else 0) * heads + (head.index if heads > 1 else 0)
+        return self.gm[name], (plane * q_rows + (q0 if q_rows > 1 else 0)) * row + k0
+
+    def load_slice(self, target: Tile, name: str, start: Any, height: int, row_elements: int) -> None:
+        """``[rows, 16]`` of a GM matrix with rows of ``row_elements``; rows beyond ``height`` are 0."""
+        rows = align(height)
+        if height < rows:
+            self.vector.dup(target.shift(height * CUBE_BLOCK), 0.0, (rows - height) * CUBE_BLOCK)
+        self.fractals.load_slice(target, self.gm[name], start, height, row_elements)
+
+    def _add_mask(self, scores: Tile, head: "Head", q0: Any, height: int, k0: Any, columns: int) -> None:
+        rows = align(height)
+        count = rows * CUBE_BLOCK
+        half, wide = self.buffers["mask_slice"], self.buffers["mask_wide"]
+        _, start = self._slice_at("attn_mask", head, q0, k0)
+        for n1 in range(columns // CUBE_BLOCK):
+            self.load_slice(half, "attn_mask", start + n1 * CUBE_BLOCK, height, self.problem.kv_padded)
+            self.vector.convert(wide, half, count)
+            self.vector.mul_add(scores.shift(n1 * count), wide, self.buffers["penalty"], count, row=True)
+
+    def _add_shift(self, scores: Tile, head: "Head", q0: Any, height: int, k0: Any, columns: int) -> None:
+        rows = align(height)
+        count = rows * CUBE_BLOCK
+        half, wide = self.buffers["shift_slice"], self.buffers["mask_wide"]
+        gm, start = self._slice_at("real_shift", head, q0, k0)
+        one_row = self._optional_shapes["real_shift"][2] == 1
+        for n1 in range(columns // CUBE_BLOCK):
+            at = start + n1 * CUBE_BLOCK
+            tile = scores.shift(n1 * count)
+            if one_row:
+                for copy in range(_LANES // CUBE_BLOCK):
+                    self.tik.data_move(half[copy * CUBE_BLOCK], gm[at], 0, 1, 1, 0, 0)
+                self.vector.convert(self.buffers["line"], half, _LANES)
+                self.vector.add(tile, tile, self.buffers["line"], count, row=True)
+            else:
+                self.load_slice(half, "real_shift", at, height, self.problem.kv_padded)
+                self.vector.convert(wide, half, count)
+                self.vector.add(tile, tile, wide, count)
+
+    def keep_slice(self, head: "Head", q0: Any, height: int, column: Any) -> Tile | None:
+        """Keep factors ``[rows, 16]`` from column ``column`` on; None without dropout."""
+        rows = align(height)
+        if self.dropout is not None:
+            return self.dropout.keep(rows, q0, column)
+        if not self.problem.has_drop_mask:
+            return None
+        half, wide = self.buffers["mask_slice"], self.buffers["mask_wide"]
+        _, start = self._slice_at("drop_mask", head, q0, column)
+        self.load_slice(half, "drop_mask", start, height, self.problem.kv_padded)
+        self.vector.convert(wide, half, rows * CUBE_BLOCK)
+        return wide
+
+    @property
+    def drops(self) -> bool:
+        """Dropout is in force."""
+        return self.dropout is not None or self.problem.has_drop_mask
+
+
+class Head:
+    """One query head of one batch entry: positions in GM and the lengths in force."""
+
+    def __init__(self, kernel: AttentionKernel, batch: Any, index: Any):
+        p = kernel.problem
+        self.batch = batch
+        self.index = index
+        self.flat = kernel.scalar.hold(batch * p.q_heads + index)
+        self.kv_flat = kernel.scalar.hold(batch * p.kv_heads + index // p.group)
+        self.q_length, self.kv_length = kernel.visibility.lengths(batch)
+        if kernel.dropout is not None:
+            kernel.dropout.head(self.flat)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FlashAttention backward in TIK: one task per (batch, key head), key blocks outside, query blocks inside.
+
+dK and dV of a key block stay in L0C while the query blocks of every head of the group pass; dQ is summed in a float32
+GM workspace by the one block that owns the key head. Every sum has one owner and one order: no atomic adds.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ms_custom_ops.op_impl.common.tile import Tile
+from ms_custom_ops.op_impl.common.vector import lanes_of
+from ms_custom_ops.op_impl.flash_attention.base import OPTIONAL, AttentionKernel, Head, problem_of, round_mode_to
+from ms_custom_ops.soc import current_soc
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
+from ms_custom_ops.tiling.budget import align
+from ms_custom_ops.tiling.flash_attention import plan_backward
+
+_F32_BLOCK = BLOCK_BYTES // 4
+_LANES = lanes_of("float32")
+_TINY = 1e-30
+"""Added to a row sum (which is 0 or at least 1) before it divides, so that an empty row gives 0."""
+
+
+class FlashAttentionBackward(AttentionKernel):
+    """Inputs of the forward, its outputs and d_attention_out -> d_query, d_key, d_value in the input dtype."""
+
+    def declare(self) -> None:
+        """GM tensors in the order of the YAML, and the workspaces."""
+        p = self.problem
+        q_shape = (p.batch, p.q_heads, p.q_len, p.head_dim)
+        kv_shape = (p.batch, p.kv_heads, p.kv_len, p.head_dim)
+        for name, shape in (("query", q_shape), ("key", kv_shape), ("value", kv_shape), ("attention_out", q_shape),
+                            ("d_attention_out", q_shape)):
+            self.gm_input(name, p.dtype, shape)
+        for name in ("softmax_max", "softmax_sum"):
+            self.gm_input(name, "float32", (p.batch, p.q_heads, p.q_rows_padded))
+        self.optional_inputs()
+        for name, shape in (("d_query", q_shape), ("d_key", kv_shape), ("d_value", kv_shape)):
+            self.gm_output(name, p.dtype, shape)
+        heads = p.batch * p.q_heads
+        self.gm_workspace("delta", "float32", heads * p.q_rows_padded)
+        self.gm_workspace("dq_sums", "float32", heads * self.plan.q_blocks * self.plan.q_block * p.head_dim)
+
+    def task(self, index: Any) -> None:
+        plan, p = self.plan, self.problem
+        batch, kv_head = self.scalar.hold(index // p.kv_heads), self.scalar.hold(index % p.kv_heads)
+        self._each_query_block(batch, kv_head, None, self._prepare_rows)
+        if plan.kv_full:
+            with self.tik.for_range(0, plan.kv_full) as j:
+                self._key_block(batch, kv_head, j * plan.kv_block, plan.kv_block)
+        if plan.kv_tail:
+            self._key_block(batch, kv_head, plan.kv_full * plan.kv_block, plan.kv_tail)
+        self._each_query_block(batch, kv_head, None, self._store_dq)
+
+    def _each_query_block(self, batch: Any, kv_head: Any, keys: tuple[Any, int] | None, body: Callable) -> None:
+        """``body(head, block, height)`` for the query blocks of every head of the group that see ``keys`` (start,
+        width), all of them for None."""
+        plan, p = self.plan, self.problem
+        with self.tik.for_range(0, p.group) as member:
+            head = Head(self, batch, self.scalar.hold(kv_head * p.group + member))
+            first, last = 0, plan.q_blocks
+            if keys is not None:
+                first, last = self.visibility.q_range(keys[0], keys[1], head.q_length, head.kv_length)
+            full = self.scalar.minimum(last, plan.q_full)
+            if plan.q_full and not self.scalar.surely_empty(first, full):
+                with self.tik.for_range(first, full) as i:
+                    body(head, self.scalar.hold(i), plan.q_block)
+            if plan.q_tail:
+                with self.tik.if_scope(first <= plan.q_full):
+                    with self.tik.if_scope(last > plan.q_full):
+                        body(head, plan.q_full, plan.q_tail)
+
+    def _prepare_rows(self, head: Head, block: Any, height: int) -> None:
+        """delta = row sums of d_attention_out * attention_out into its workspace; the dQ sums of the block = 0."""
+        p, b, v, rows = self.problem, self.buffers, self.vector, align(height)
+        q0, count = self.scalar.hold(block * self.plan.q_block), rows * CUBE_BLOCK
+        start = (head.flat * p.q_len + q0) * p.head_dim
+        v.dup(b["delta_lanes"], 0.0, count)
+        with b.phase("delta"):
+            for column in range(0, p.head_dim, CUBE_BLOCK):
+                for name, half, wide in (("attention_out", "o_cast", "o_wide"),
+                                         ("d_attention_out", "do_cast", "do_wide")):
+                    self.load_slice(b[half], name, start + column, height, p.head_dim)
+                    v.convert(b[wide], b[half], count)
+                v.mul_add(b["delta_lanes"], b["o_wide"], b["do_wide"], count)
+        self.rows.fold(v.add, b["row_a"], b["delta_lanes"], rows)
+        at = head.flat * p.q_rows_padded + q0
+        self.tik.data_move(self.gm["delta"][at], b["row_a"][0], 0, 1, rows // _F32_BLOCK, 0, 0)
+        v.dup(b["delta_lanes"], 0.0, count)
+        for column in range(0, p.head_dim, CUBE_BLOCK):
+            target = self._dq_at(head, block, column * rows)
+            self.tik.data_move(target, b["delta_lanes"][0], 0, 1, count // _F32_BLOCK, 0, 0)
+
+    def _dq_at(self, head: Head, block: Any, elements: int = 0) -> Any:
+        """``elements`` into the dQ sums of a query block in their workspace, kept as ``[D/16, rows, 16]``."""
+        tile = self.plan.q_block * self.problem.head_dim
+        return self.gm["dq_sums"][(head.flat * self.plan.q_blocks + block) * tile + elements]
+
+    def _store_dq(self, head: Head, block: Any, height: int) -> None:
+        p, b, v, rows = self.problem, self.buffers, self.vector, align(height)
+        count = rows * p.head_dim
+        with b.phase("final"):
+            self.tik.data_move(b["dq_final"][0], self._dq_at(head, block), 0, 1, count // _F32_BLOCK, 0, 0)
+            v.muls(b["dq_final"], b["dq_final"], p.scale_value, count)
+            v.convert(b["dq_cast"], b["dq_final"], count, round_mode_to(p.dtype))
+            start = (head.flat * p.q_len + block * self.plan.q_block) * p.head_dim
+            self.fractals.store(self.gm["d_query"], start, b["dq_cast"], height, rows, p.head_dim)
+
+    def _key_block(self, batch: Any, kv_head: Any, start: Any, width: int) -> None:
+        p, b = self.problem, self.buffers
+        columns = align(width)
+        k0 = self.scalar.hold(start)
+        at = ((batch * p.kv_heads + kv_head) * p.kv_len + k0) * p.head_dim
+        self.fractals.load(b["k"], self.gm["key"], at, width, columns, p.head_dim)
+        self.fractals.load(b["v"], self.gm["value"], at, width, columns, p.head_dim)
+        visited = self.tik.Scalar("int32", init_value=0)
+
+        def tile(head: Head, block: Any, height: int) -> None:
+            self._tile(head, block, height, k0, width, visited)
+
+        self._each_query_block(batch, kv_head, (k0, width), tile)
+        with b.phase("kv"):
+            self._store_sum("d_value", "acc_dv", at, width, 1.0, visited)
+            self._store_sum("d_key", "acc_dk", at, width, p.scale_value, visited)
+
+    def _store_sum(self, output: str, sums: str, at: Any, width: int, factor: float, visited: Any) -> None:
+        """Rows of d_key or d_value; zeros when no query block sees the key block."""
+        p, b, v, columns = self.problem, self.buffers, self.vector, align(width)
+        count = columns * p.head_dim
+        with self.tik.if_scope(visited == 0):
+            v.dup(b["kv_tile"], 0.0, count)
+        with self.tik.else_scope():
+            self.cube.to_ub(b["kv_tile"], b[sums], columns, p.head_dim)
+        v.muls(b["kv_tile"], b["kv_tile"], factor, count)
+        v.convert(b["kv_cast"], b["kv_tile"], count, round_mode_to(p.dtype))
+        self.fractals.store(self.gm[output], at, b["kv_cast"], width, columns, p.head_dim)
+
+    def _tile(self, head: Head, block: Any, height: int, k0: Any, width: int, visited: Any) -> None:
+        p, b = self.problem, self.buffers
+        rows, columns = align(height), align(width)
+        q0 = self.scalar.hold(block * self.plan.q_block)
+        start = (head.flat * p.q_len + q0) * p.head_dim
+        self.fractals.load(b["q"], self.gm["query"], start, height, rows, p.head_dim)
+        self.fractals.load(b["do"], self.gm["d_attention_out"], start, height, rows, p.head_dim)
+        with b.phase("scores"):
+            self._probabilities(head, q0, height, k0, width)
+            self._d_scores(head, q0, height, k0, columns)
+        self._add_kv(rows, columns, visited)
+        self._add_dq(head, block, rows, columns)
+        visited.set_as(1)
+
+    def _load_rows(self, head: Head, q0: Any, height: int) -> None:
+        """row_a = maximum, row_b = 1 / sum (0 in padding rows, which keeps them out of every sum), row_c = delta."""
+        p, b, v, rows = self.problem, self.buffers, self.vector, align(height)
+        at = head.flat * p.q_rows_padded + q0
+        for name, row in (("softmax_max", "row_a"), ("softmax_sum", "row_c")):
+            self.tik.data_move(b[row][0], self.gm[name][at], 0, 1, rows // _F32_BLOCK, 0, 0)
+        v.adds(b["row_c"], b["row_c"], _TINY, rows)
+        v.dup(b["row_b"], 1.0, rows)
+        v.div(b["row_b"], b["row_b"], b["row_c"], rows)
+        if height < rows:
+            repeat = height // _LANES * _LANES
+            bits = (1 << (rows - repeat)) - (1 << (height - repeat))
+            self.tik.vec_dup([0, bits], b["row_b"][repeat], 0.0, 1, _LANES // _F32_BLOCK)
+        self.tik.data_move(b["row_c"][0], self.gm["delta"][at], 0, 1, rows // _F32_BLOCK, 0, 0)
+
+    def _probabilities(self, head: Head, q0: Any, height: int, k0: Any, width: int) -> None:
+        """scores = P, the normalised probabilities; ``delta_lanes`` = delta."""
+        b, v = self.buffers, self.vector
+        rows, columns = align(height), align(width)
+        self._product("q", "k", "scores", rows, columns)
+        self.score_tile(b["scores"], head, q0, height, k0, width)
+        self._load_rows(head, q0, height)
+        self.rows.spread(b["wide_a"], b["row_a"], rows)
+        self.rows.spread(b["inverse_lanes"], b["row_b"], rows)
+        self.rows.spread(b["delta_lanes"], b["row_c"], rows)
+        self._each_slice(v.sub, "scores", "wide_a", rows, columns)
+        v.exp(b["scores"], b["scores"], rows * columns)
+        self._each_slice(v.mul, "scores", "inverse_lanes", rows, columns)
+
+    def _product(self, left: str, right: str, target: str, rows: int, columns: int) -> None:
+        """UB target = left (rows, D) @ right (columns, D) transposed."""
+        b, cube, depth = self.buffers, self.cube, self.problem.head_dim
+        cube.load_left(b["left_rows"], b[left], rows, depth)
+        cube.load_right(b["right_rows"], b[right], depth, columns)
+        cube.multiply(b["acc_s"], b["left_rows"], b["right_rows"], rows, depth, columns)
+        cube.to_ub(b[target], b["acc_s"], rows, columns)
+
+    def _each_slice(self, combine: Callable, name: str, lanes: str, rows: int, columns: int) -> None:
+        count = rows * CUBE_BLOCK
+        for n1 in range(columns // CUBE_BLOCK):
+            tile = self.buffers[name].shift(n1 * count)
+            combine(tile, tile, self.buffers[lanes], count)
+
+    def _d_scores(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
+        """L1 p = P with dropout, L1 ds = P * (dP - delta) with dP = dO V^T under dropout, both in the input dtype."""
+        p, b, v, rows = self.problem, self.buffers, self.vector, align(height)
+        count, mode = rows * columns, round_mode_to(p.dtype)
+        with b.phase("scores.cast"):
+            for at, keep in self._keep_slices(head, q0, height, k0, columns):
+                v.mul(b["wide_a"], b["scores"].shift(at), keep, rows * CUBE_BLOCK)
+                v.convert(b["cast"].shift(at), b["wide_a"], rows * CUBE_BLOCK, mode)
+            if not self.drops:
+                v.convert(b["cast"], b["scores"], count, mode)
+            self.cube.to_l1(b["p"], b["cast"], count)
+        with b.phase("scores.grad"):
+            self._product("do", "v", "d_probs", rows, columns)
+            for at, keep in self._keep_slices(head, q0, height, k0, columns):
+                v.mul(b["d_probs"].shift(at), b["d_probs"].shift(at), keep, rows * CUBE_BLOCK)
+            self._each_slice(v.sub, "d_probs", "delta_lanes", rows, columns)
+            v.mul(b["scores"], b["scores"], b["d_probs"], count)
+        with b.phase("scores.cast"):
+            v.convert(b["cast"], b["scores"], count, mode)
+            self.cube.to_l1(b["ds"], b["cast"], count)
+
+    def _keep_slices(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> Iterator[tuple[int, Tile]]:
+        """Offset and keep / keep_prob of every slice ``[rows, 16]`` of the tile; nothing without dropout. Made anew for
+        each use: a kept tile would cost as much UB as the scores."""
+        rows = align(height)
+        for column in range(0, columns if self.drops else 0, CUBE_BLOCK):
+            keep = self.keep_slice(head, q0, height, k0 + column)
+            self.vector.muls(keep, keep, 1.0 / self.problem.keep_prob, rows * CUBE_BLOCK)
+            yield column * rows, keep
+
+    def _add_kv(self, rows: int, columns: int, visited: Any) -> None:
+        """acc_dv (+)= P^T dO; acc_dk (+)= dS^T Q; the first tile overwrites."""
+        b, cube, depth = self.buffers, self.cube, self.problem.head_dim
+        with b.phase("kv_sum"):
+            for sums, left, right in (("acc_dv", "p", "do"), ("acc_dk", "ds", "q")):
+                cube.load_left(b["left_turned"], b[left], columns, rows, turned=True)
+                cube.load_right(b["right_turned"], b[right], rows, depth, turned=True)
+                with self.tik.if_scope(visited == 0):
+                    cube.multiply(b[sums], b["left_turned"], b["right_turned"], columns, rows, depth)
+                with self.tik.else_scope():
+                    cube.multiply(b[sums], b["left_turned"], b["right_turned"], columns, rows, depth, accumulate=True)
+
+    def _add_dq(self, head: Head, block: Any, rows: int, columns: int) -> None:
+        """dQ sums of the block += dS K."""
+        b, cube, depth = self.buffers, self.cube, self.problem.head_dim
+        count = rows * CUBE_BLOCK
+        with b.phase("dq"):
+            cube.load_left(b["left_ds"], b["ds"], rows, columns)
+            cube.load_right(b["right_k"], b["k"], columns, depth, turned=True)
+            cube.multiply(b["acc_dq"], b["left_ds"], b["right_k"], rows, columns, depth)
+            cube.to_ub(b["dq_tile"], b["acc_dq"], rows, depth)
+            for column in range(0, depth, CUBE_BLOCK):
+                at = self._dq_at(head, block, column * rows)
+                self.tik.data_move(b["dq_sum"][0], at, 0, 1, count // _F32_BLOCK, 0, 0)
+                self.vector.add(b["dq_sum"], b["dq_sum"], b["dq_tile"].shift(column * rows), count)
+                self.tik.data_move(at, b["dq_sum"][0], 0, 1, count // _F32_BLOCK, 0, 0)
+
+
+def flash_attention_grad(query: dict, key: dict, value: dict, attention_out: dict, d_attention_out: dict,
+                         softmax_max: dict, softmax_sum: dict, attn_mask: dict | None, real_shift: dict | None,
+                         drop_mask: dict | None, actual_seq_qlen: dict | None, actual_seq_kvlen: dict | None,
+                         d_query: dict, d_key: dict, d_value: dict, scale_value: float = 1.0, keep_prob: float = 1.0,
+                         seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647,
+                         next_tokens: int = 2147483647, prev_block_num: int = 65536, next_block_num: int = 65536,
+                         tiling_stgy_name: str = "auto", high_precision: bool = True,
+                         kernel_name: str = "flash_attention_grad") -> Any:
+    """Entry of the backward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
+    optional = dict(zip(OPTIONAL, (attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)))
+    problem = problem_of(query, key, optional, dict(
+        scale_value=scale_value, keep_prob=keep_prob, seed=seed, sparse_mode=sparse_mode, pre_tokens=pre_tokens,
+        next_tokens=next_tokens, prev_block_num=prev_block_num, next_block_num=next_block_num,
+        high_precision=high_precision))
+    kernel = FlashAttentionBackward(problem, plan_backward(problem, current_soc(), tiling_stgy_name), optional)
+    kernel.declare()
+    return kernel.build(kernel_name)

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FlashAttention forward in TIK: online softmax over key blocks, one task per (batch, query head, query block)."""
+from __future__ import annotations
+
+from typing import Any
+
+from ms_custom_ops.op_impl.flash_attention.base import OPTIONAL, AttentionKernel, Head, problem_of, round_mode_to
+from ms_custom_ops.op_impl.flash_attention.visibility import FLOOR
+from ms_custom_ops.soc import current_soc
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
+from ms_custom_ops.tiling.budget import align
+from ms_custom_ops.tiling.flash_attention import plan_forward
+
+_F32_BLOCK = BLOCK_BYTES // 4
+_TINY = 1e-30
+"""Added to a row sum (which is 0 or at least 1) before it divides, so that an empty row gives 0."""
+
+
+class FlashAttentionForward(AttentionKernel):
+    """query (B, N1, S1, D), key/value (B, N2, S2, D) -> attention_out (B, N1, S1, D), softmax_max and softmax_sum
+    (B, N1, S1 padded to 16) float32."""
+
+    def declare(self) -> None:
+        """GM tensors in the order of the YAML."""
+        p = self.problem
+        self.gm_input("query", p.dtype, (p.batch, p.q_heads, p.q_len, p.head_dim))
+        for name in ("key", "value"):
+            self.gm_input(name, p.dtype, (p.batch, p.kv_heads, p.kv_len, p.head_dim))
+        self.optional_inputs()
+        self.gm_output("attention_out", p.dtype, (p.batch, p.q_heads, p.q_len, p.head_dim))
+        for name in ("softmax_max", "softmax_sum"):
+            self.gm_output(name, "float32", (p.batch, p.q_heads, p.q_rows_padded))
+
+    def task(self, index: Any) -> None:
+        plan, p = self.plan, self.problem
+        block = self.scalar.hold(index % plan.q_blocks)
+        flat = self.scalar.hold(index // plan.q_blocks)
+        head = Head(self, self.scalar.hold(flat // p.q_heads), self.scalar.hold(flat % p.q_heads))
+        if plan.q_full:
+            with self.tik.if_scope(block < plan.q_full):
+                self._query_block(head, block * plan.q_block, plan.q_block)
+        if plan.q_tail:
+            with self.tik.if_scope(block == plan.q_full):
+                self._query_block(head, plan.q_full * plan.q_block, plan.q_tail)
+
+    def _query_block(self, head: Head, start: Any, height: int) -> None:
+        p, b, v = self.problem, self.buffers, self.vector
+        rows = align(height)
+        q0 = self.scalar.hold(start)
+        self.fractals.load(b["q"], self.gm["query"], (head.flat * p.q_len + q0) * p.head_dim, height, rows, p.head_dim)
+        v.dup(b["row_a"], FLOOR, rows)
+        v.dup(b["sum_lanes"], 0.0, rows * CUBE_BLOCK)
+        v.dup(b["out"], 0.0, rows * p.head_dim)
+        first, last = self.visibility.kv_range(q0, height, head.q_length, head.kv_length)
+        full = self.plan.kv_full
+        last_full = self.scalar.minimum(last, full)
+        if full and not self.scalar.surely_empty(first, last_full):
+            with self.tik.for_range(first, last_full) as j:
+                self._key_block(head, q0, height, j * self.plan.kv_block, self.plan.kv_block)
+        if self.plan.kv_tail:
+            with self.tik.if_scope(first <= full):
+                with self.tik.if_scope(last > full):
+                    self._key_block(head, q0, height, full * self.plan.kv_block, self.plan.kv_tail)
+        self._finish(head, q0, height)
+
+    def _key_block(self, head: Head, q0: Any, height: int, start: Any, width: int) -> None:
+        p, b, cube = self.problem, self.buffers, self.cube
+        rows, columns, depth = align(height), align(width), p.head_dim
+        k0 = self.scalar.hold(start)
+        at = (head.kv_flat * p.kv_len + k0) * depth
+        self.fractals.load(b["k"], self.gm["key"], at, width, columns, depth)
+        self.fractals.load(b["v"], self.gm["value"], at, width, columns, depth)
+        with b.phase("scores"):
+            cube.load_left(b["left_q"], b["q"], rows, depth)
+            cube.load_right(b["right_k"], b["k"], depth, columns)
+            cube.multiply(b["acc_s"], b["left_q"], b["right_k"], rows, depth, columns)
+            cube.to_ub(b["scores"], b["acc_s"], rows, columns)
+            self.score_tile(b["scores"], head, q0, height, k0, width)
+            self._softmax(head, q0, height, k0, columns)
+            cube.to_l1(b["p"], b["probs"], rows * columns)
+        with b.phase("product"):
+            cube.load_left(b["left_p"], b["p"], rows, columns)
+            cube.load_right(b["right_v"], b["v"], columns, depth, turned=True)
+            cube.multiply(b["acc_o"], b["left_p"], b["right_v"], rows, columns, depth)
+            cube.to_ub(b["product"], b["acc_o"], rows, depth)
+            self._scale_lanes("out", "wide_b", rows, depth)
+            self.vector.add(b["out"], b["out"], b["product"], rows * depth)
+
+    def _scale_lanes(self, name: str, lanes: str, rows: int, columns: int) -> None:
+        """Multiply every slice of tile ``name`` by the row factors in ``lanes``."""
+        b, count = self.buffers, rows * CUBE_BLOCK
+        for n1 in range(columns // CUBE_BLOCK):
+            tile = b[name].shift(n1 * count)
+            self.vector.mul(tile, tile, b[lanes], count)
+
+    def _softmax(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
+        """scores -> probs in the input dtype; running maximum ``row_a``, lane sums ``sum_lanes``; leaves the factor
+        e**(old maximum - new maximum) of every row in ``wide_b``."""
+        b, v, rows = self.buffers, self.vector, align(height)
+        count, slices = rows * CUBE_BLOCK, columns // CUBE_BLOCK
+        scores = b["scores"]
+        self._row_maximum(scores, rows, slices)
+        v.sub(b["row_b"], b["row_a"], b["row_c"], rows)
+        v.exp(b["row_b"], b["row_b"], rows)
+        v.adds(b["row_a"], b["row_c"], 0.0, rows)
+        self.rows.spread(b["wide_a"], b["row_c"], rows)
+        for n1 in range(slices):
+            v.sub(scores.shift(n1 * count), scores.shift(n1 * count), b["wide_a"], count)
+        self.rows.spread(b["wide_b"], b["row_b"], rows)
+        v.mul(b["sum_lanes"], b["sum_lanes"], b["wide_b"], count)
+        if self.problem.high_precision:
+            v.exp(scores, scores, rows * columns)
+            for n1 in range(slices):
+                v.add(b["sum_lanes"], b["sum_lanes"], scores.shift(n1 * count), count)
+            self._drop(scores, head, q0, height, k0, slices)
+            v.convert(b["probs"], scores, rows * columns, round_mode_to(self.problem.dtype))
+            return
+        v.convert(b["probs"], scores, rows * columns)
+        v.exp(b["probs"], b["probs"], rows * columns)
+        for n1 in range(slices):
+            v.accumulate_half(b["sum_lanes"], b["probs"].shift(n1 * count), count)
+        if self.drops:
+            v.convert(scores, b["probs"], rows * columns)
+            self._drop(scores, head, q0, height, k0, slices)
+            v.convert(b["probs"], scores, rows * columns)
+
+    def _row_maximum(self, scores: Any, rows: int, slices: int) -> None:
+        """row_c = max(row_a, maximum of every row of the tile)."""
+        b, v, count = self.buffers, self.vector, rows * CUBE_BLOCK
+        if slices == 1:
+            peak = scores
+        else:
+            peak = b["wide_a"]
+            v.max(peak, scores, scores.shift(count), count)
+            for n1 in range(2, slices):
+                v.max(peak, peak, scores.shift(n1 * count), count)
+        self.rows.fold(v.max, b["row_c"], peak, rows)
+        v.max(b["row_c"], b["row_c"], b["row_a"], rows)
+
+    def _drop(self, scores: Any, head: Head, q0: Any, height: int, k0: Any, slices: int) -> None:
+        count = align(height) * CUBE_BLOCK
+        for n1 in range(slices if self.drops else 0):
+            keep = self.keep_slice(head, q0, height, k0 + n1 * CUBE_BLOCK)
+            self.vector.mul(scores.shift(n1 * count), scores.shift(n1 * count), keep, count)
+
+    def _finish(self, head: Head, q0: Any, height: int) -> None:
+        """Normalise, and store the block of the output and of both statistics."""
+        p, b, v, rows = self.problem, self.buffers, self.vector, align(height)
+        self.rows.fold(v.add, b["row_b"], b["sum_lanes"], rows)
+        v.min(b["row_c"], b["row_b"], b["ones"], rows, row=True)  # 1 where some key was visible, else 0
+        v.mul(b["row_a"], b["row_a"], b["row_c"], rows)
+        v.adds(b["row_a"], b["row_a"], 0.0, rows)  # no negative zero
+        at = head.flat * p.q_rows_padded + q0
+        self.tik.data_move(self.gm["softmax_max"][at], b["row_a"][0], 0, 1, rows // _F32_BLOCK, 0, 0)
+        self.tik.data_move(self.gm["softmax_sum"][at], b["row_b"][0], 0, 1, rows // _F32_BLOCK, 0, 0)
+        v.adds(b["row_b"], b["row_b"], _TINY, rows)
+        v.dup(b["row_c"], 1.0 / p.keep_prob if self.drops else 1.0, rows)
+        v.div(b["row_c"], b["row_c"], b["row_b"], rows)
+        self.rows.spread(b["wide_a"], b["row_c"], rows)
+        self._scale_lanes("out", "wide_a", rows, p.head_dim)
+        with b.phase("finish"):
+            v.convert(b["out_cast"], b["out"], rows * p.head_dim, round_mode_to(p.dtype))
+            self.fractals.store(self.gm["attention_out"], (head.flat * p.q_len + q0) * p.head_dim, b["out_cast"],
+                                height, rows, p.head_dim)
+
+
+def flash_attention(query: dict, key: dict, value: dict, attn_mask: dict | None, real_shift: dict | None,
+                    drop_mask: dict | None, actual_seq_qlen: dict | None, actual_seq_kvlen: dict | None,
+                    attention_out: dict, softmax_max: dict, softmax_sum: dict, scale_value: float = 1.0,
+                    keep_prob: float = 1.0, seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647,
+                    next_tokens: int = 2147483647, prev_block_num: int = 65536, next_block_num: int = 65536,
+                    tiling_stgy_name: str = "auto", high_precision: bool = True,
+                    kernel_name: str = "flash_attention") -> Any:
+    """Entry of the forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
+    optional = dict(zip(OPTIONAL, (attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)))
+    problem = problem_of(query, key, optional, dict(
+        scale_value=scale_value, keep_prob=keep_prob, seed=seed, sparse_mode=sparse_mode, pre_tokens=pre_tokens,
+        next_tokens=next_tokens, prev_block_num=prev_block_num, next_block_num=next_block_num,
+        high_precision=high_precision))
+    kernel = FlashAttentionForward(problem, plan_forward(problem, current_soc(), tiling_stgy_name), optional)
+    kernel.declare()
+    return kernel.build(kernel_name)

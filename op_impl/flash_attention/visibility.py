@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which keys a query row sees: block ranges to visit, and penalties inside a tile at the edge.
+
+Position ``i`` of a query row and ``j`` of a key; ``shift = kv_length - q_length`` aligns the lower right corners.
+``upper``: j <= i + shift + upper; ``lower``: j >= i + shift - lower; plus lengths and a window of 128x128 blocks.
+A masked score gets ``PENALTY`` times a positive integer added; the running maximum never falls below ``FLOOR``, so the
+exponential of a masked score is exactly 0, also in a row where every key is masked.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ms_custom_ops.op_impl.common.scalar import ScalarUnit
+from ms_custom_ops.op_impl.common.tile import Buffers, Tile
+from ms_custom_ops.op_impl.common.vector import VectorUnit, lanes_of
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
+from ms_custom_ops.tiling.flash_attention import SPARSE_BLOCK, AttentionPlan
+
+PENALTY = -1e30
+FLOOR = -1e20
+_LANES = lanes_of("float32")
+
+
+class Visibility:
+    """Built once per block of the multi-core loop; :meth:`prepare` fills the constants it works with."""
+
+    def __init__(self, tik_instance: Any, plan: AttentionPlan, buffers: Buffers, vector: VectorUnit,
+                 q_lengths: Any, kv_lengths: Any):
+        self._tik = tik_instance
+        self._plan = plan
+        self._problem = plan.problem
+        self._buffers = buffers
+        self._vector = vector
+        self._scalar = ScalarUnit(tik_instance)
+        self._gm_lengths = {"q": q_lengths, "kv": kv_lengths}
+
+    def prepare(self) -> None:
+        """Constants: zeros, ones, penalty, ``columns`` (0..15 in every row of a repeat) and ``diagonal`` (column minus
+        row of a slice ``[M, 16]``); lengths are fetched from GM."""
+        b, v = self._buffers, self._vector
+        for name, value in (("zeros", 0.0), ("ones", 1.0), ("penalty", PENALTY)):
+            v.dup(b[name], value, _LANES)
+        columns, diagonal = b["columns"], b["diagonal"]
+        for lane in range(_LANES):
+            columns.tensor[lane].set_as(float(lane % CUBE_BLOCK))
+            diagonal.tensor[lane].set_as(float(lane % CUBE_BLOCK - lane // CUBE_BLOCK))
+        filled, total = _LANES, self._plan.q_block * CUBE_BLOCK
+        while filled < total:
+            step = min(filled, total - filled)
+            v.adds(diagonal.shift(filled), diagonal, -float(filled // CUBE_BLOCK), step)
+            filled += step
+        for side, gm in self._gm_lengths.items():
+            if gm is not None:
+                blocks = gm.shape[0] * 4 // BLOCK_BYTES
+                self._tik.data_move(b[f"{side}_lengths"][0], gm[0], 0, 1, blocks, 0, 0)
+
+    def lengths(self, batch: Any) -> tuple[Any, Any]:
+        """Query and key length of a batch entry: Python ints, or registers when they come from GM."""
+        p = self._problem
+        out = []
+        for side, default in (("q", p.q_len), ("kv", p.kv_len)):
+            if self._gm_lengths[side] is None:
+                out.append(default)
+                continue
+            read = self._tik.Scalar("int32")
+            read.set_as(self._buffers[f"{side}_lengths"][batch])
+            out.append(self._scalar.minimum(self._scalar.maximum(read, 0), default))
+        return out[0], out[1]
+
+    def kv_range(self, q0: Any, height: int, q_length: Any, kv_length: Any) -> tuple[Any, Any]:
+        """First and one past the last key block that rows ``[q0, q0 + height)`` see."""
+        p, s = self._problem, self._scalar
+        shift = kv_length - q_length
+        low, high = 0, kv_length
+        if p.upper_tokens is not None:
+            high = s.minimum(high, q0 + (shift + (height + p.upper_tokens)))
+        if p.lower_tokens is not None:
+            low = s.maximum(low, q0 + (shift - p.lower_tokens))
+        if p.block_sparse:
+            first = q0 // SPARSE_BLOCK
+            low = s.maximum(low, (first - p.prev_block_num) * SPARSE_BLOCK)
+            high = s.minimum(high, (first + (p.next_block_num + 1)) * SPARSE_BLOCK)
+        return self._blocks(low, high, self._plan.kv_block, q0, q_length if p.has_q_lengths else None)
+
+    def q_range(self, k0: Any, width: int, q_length: Any, kv_length: Any) -> tuple[Any, Any]:
+        """First and one past the last query block that sees a key of ``[k0, k0 + width)``."""
+        p, s = self._problem, self._scalar
+        shift = kv_length - q_length
+        low, high = 0, q_length
+        if p.upper_tokens is not None:
+            low = s.maximum(low, k0 - shift - p.upper_tokens)
+        if p.lower_tokens is not None:
+            high = s.minimum(high, k0 - shift + (width + p.lower_tokens))
+        if p.block_sparse:
+            first = k0 // SPARSE_BLOCK
+            low = s.maximum(low, (first - p.next_block_num) * SPARSE_BLOCK)
+            high = s.minimum(high, (first + (p.prev_block_num + 1)) * SPARSE_BLOCK)
+        return self._blocks(low, high, self._plan.q_block, k0, kv_length if p.has_kv_lengths else None)
+
+    def _blocks(self, low: Any, high: Any, block: int, start: Any, length: Any) -> tuple[Any, Any]:
+        s = self._scalar
+        high = s.maximum(high, 0)
+        first, last = s.hold(low // block), s.hold((high + (block - 1)) // block)
+        if length is not None:  # rows beyond their own length see nothing
+            kept = self._tik.Scalar("int64", init_value=last)
+            with self._tik.if_scope(start >= length):
+                kept.set_as(0)
+            last = kept
+        return first, last
+
+    def mask(self, scores: Tile, q0: Any, height: int, k0: Any, width: int, q_length: Any, kv_length: Any) -> None:
+        """Add penalties to the tile ``[N1, M, 16]`` of rows from ``q0`` and keys from ``k0`` where the edge of what
+        is visible runs through it."""
+        p, s = self._problem, self._scalar
+        rows, columns = _align(height), _align(width)
+        offset = q0 - k0 + (kv_length - q_length)
+        if p.upper_tokens is not None:
+            bound = s.hold(offset + p.upper_tokens)
+            with self._tik.if_scope(bound < width - 1):
+                self._diagonal(scores, rows, columns, s.to_float(0 - bound), 1.0)
+        if p.lower_tokens is not None:
+            bound = s.hold(offset - p.lower_tokens)
+            with self._tik.if_scope(bound > 1 - height):
+                self._diagonal(scores, rows, columns, s.to_float(bound), -1.0)
+        left = s.hold(kv_length - k0)
+        with self._tik.if_scope(left < columns):
+            self._columns(scores, rows, columns, s.to_float(1 - left))
+        if p.has_q_lengths:
+            below = s.hold(q_length - q0)
+            with self._tik.if_scope(below < height):
+                self._rows(scores, rows, columns, s.to_float(1 - below))
+
+    def _diagonal(self, scores: Tile, rows: int, columns: int, base: Any, sign: float) -> None:
+        """Penalty times max(sign * (column - row) + base, 0)."""
+        v, b = self._vector, self._buffers
+        count, step, clipped = rows * CUBE_BLOCK, b["wide_a"], b["wide_b"]
+        if sign > 0:
+            v.adds(step, b["diagonal"], base, count)
+        else:
+            v.muls(step, b["diagonal"], sign, count)
+            v.adds(step, step, base, count)
+        for n1 in range(columns // CUBE_BLOCK):
+            if n1:
+                v.adds(step, step, sign * CUBE_BLOCK, count)
+            v.max(clipped, step, b["zeros"], count, row=True)
+            v.mul_add(scores.shift(n1 * count), clipped, b["penalty"], count, row=True)
+
+    def _columns(self, scores: Tile, rows: int, columns: int, base: Any) -> None:
+        """Penalty times max(column + base, 0), the same for every row."""
+        v, b = self._vector, self._buffers
+        count, line, step = rows * CUBE_BLOCK, b["line"], b["wide_a"]
+        v.adds(step, b["columns"], base, _LANES)
+        for n1 in range(columns // CUBE_BLOCK):
+            if n1:
+                v.adds(step, step, float(CUBE_BLOCK), _LANES)
+            v.max(line, step, b["zeros"], _LANES)
+            v.muls(line, line, PENALTY, _LANES)
+            v.add(scores.shift(n1 * count), scores.shift(n1 * count), line, count, row=True)
+
+    def _rows(self, scores: Tile, rows: int, columns: int, base: Any) -> None:
+        """Penalty times max(row + base, 0), the same for every column; row = column - diagonal."""
+        v, b = self._vector, self._buffers
+        count, step = rows * CUBE_BLOCK, b["wide_a"]
+        v.muls(step, b["diagonal"], -1.0, count)
+        v.add(step, step, b["columns"], count, row=True)
+        v.adds(step, step, base, count)
+        v.max(step, step, b["zeros"], count, row=True)
+        for n1 in range(columns // CUBE_BLOCK):
+            v.mul_add(scores.shift(n1 * count), step, b["penalty"], count, row=True)
+
+
+def _align(value: int) -> int:
+    return -(-value // CUBE_BLOCK) * CUBE_BLOCK

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiling of FlashAttention: block sizes of queries (Br) and keys (Bc), buffers, and the split over cores.
+
+``auto`` takes the largest tile whose buffers fit the chip. ``sparse`` and ``xunfei`` are the 128x128 tiles of the
+public TIK package, ``wukong`` its 64x64 tiles (all keys in one block when there are at most 77).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ms_custom_ops.errors import BudgetError, TilingError
+from ms_custom_ops.soc.table import CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
+from ms_custom_ops.tiling.budget import BufferSpec, align, fits, require
+from ms_custom_ops.tiling.split import CoreSplit
+
+SPARSE_BLOCK = 128
+"""Rows and columns of the blocks that prev_block_num and next_block_num count (public TIK package)."""
+UNLIMITED_BLOCKS = 65536
+UNLIMITED_TOKENS = 2147483647
+STRATEGIES = ("auto", "sparse", "wukong", "xunfei")
+_WUKONG_BLOCK = 64
+_WUKONG_SINGLE_KV = 77
+_SIDES = (128, 64, 32, 16)
+_F32_LANES = VECTOR_REPEAT_BYTES // 4
+
+
+@dataclass(frozen=True)
+class AttentionProblem:
+    """Shapes, dtype and masks of one call, at the primitive level (D a multiple of 16)."""
+
+    batch: int
+    q_heads: int
+    kv_heads: int
+    q_len: int
+    kv_len: int
+    head_dim: int
+    dtype: str
+    scale_value: float = 1.0
+    keep_prob: float = 1.0
+    seed: int = 0
+    sparse_mode: int = 0
+    pre_tokens: int = UNLIMITED_TOKENS
+    next_tokens: int = UNLIMITED_TOKENS
+    prev_block_num: int = UNLIMITED_BLOCKS
+    next_block_num: int = UNLIMITED_BLOCKS
+    high_precision: bool = True
+    has_q_lengths: bool = False
+    has_kv_lengths: bool = False
+    has_attn_mask: bool = False
+    has_real_shift: bool = False
+    has_drop_mask: bool = False
+
+    @property
+    def has_masks(self) -> bool:
+        """Some mask or bias is read from GM."""
+        return self.has_attn_mask or self.has_real_shift or self.has_drop_mask
+
+    @property
+    def seeded_dropout(self) -> bool:
+        """The keep pattern is made from the seed (no explicit drop_mask)."""
+        return self.keep_prob < 1.0 and not self.has_drop_mask
+
+    @property
+    def group(self) -> int:
+        """Query heads per key head."""
+        return self.q_heads // self.kv_heads
+
+    @property
+    def q_rows_padded(self) -> int:
+        """Row length of the statistics in GM (S1 rounded up to whole blocks)."""
+        return align(self.q_len)
+
+    @property
+    def kv_padded(self) -> int:
+        """Row length of masks in GM (S2 rounded up to whole blocks)."""
+        return align(self.kv_len)
+
+    @property
+    def block_sparse(self) -> bool:
+        """A window of 128x128 blocks is in force."""
+        q_blocks, kv_blocks = -(-self.q_len // SPARSE_BLOCK), -(-self.kv_len // SPARSE_BLOCK)
+        return self.prev_block_num < q_blocks - 1 or self.next_block_num < kv_blocks - 1
+
+    @property
+    def upper_tokens(self) -> int | None:
+        """Keys up to ``row + (S2 - S1) + upper_tokens`` are visible; None without that bound."""
+        if self.sparse_mode == 3:
+            return 0
+        if self.sparse_mode == 4 and self.next_tokens < self.kv_len + self.q_len:
+            return max(self.next_tokens, -(self.kv_len + self.q_len))
+        return None
+
+    @property
+    def lower_tokens(self) -> int | None:
+        """Keys from ``row + (S2 - S1) - lower_tokens`` on are visible; None without that bound."""
+        if self.sparse_mode == 4 and self.pre_tokens < self.kv_len + self.q_len:
+            return max(self.pre_tokens, -(self.kv_len + self.q_len))
+        return None
+
+
+@dataclass(frozen=True)
+class AttentionPlan:
+    """Block sizes, buffers and core split of one kernel. ``q_block`` and ``kv_block`` are multiples of 16."""
+
+    problem: AttentionProblem
+    soc: Soc
+    q_block: int
+    kv_block: int
+    buffers: tuple[BufferSpec, ...]
+    split: CoreSplit
+
+    @property
+    def q_full(self) -> int:
+        """Query blocks of full height."""
+        return self.problem.q_len // self.q_block
+
+    @property
+    def q_tail(self) -> int:
+        """Rows of the last, shorter query block; 0 without one."""
+        return self.problem.q_len % self.q_block
+
+    @property
+    def q_blocks(self) -> int:
+        """Query blocks in all."""
+        return self.q_full + (self.q_tail > 0)
+
+    @property
+    def kv_full(self) -> int:
+        """Key blocks of full width."""
+        return self.problem.kv_len // self.kv_block
+
+    @property
+    def kv_tail(self) -> int:
+        """Columns of the last, narrower key block; 0 without one."""
+        return self.problem.kv_len % self.kv_block
+
+    @property
+    def kv_blocks(self) -> int:
+        """Key blocks in all."""
+        return self.kv_full + (self.kv_tail > 0)
+
+    def buffer(self, name: str) -> BufferSpec:
+        """The buffer called ``name``; KeyError when the plan has none."""
+        for b in self.buffers:
+            if b.name == name:
+                return b
+        raise KeyError(f"plan has no buffer {name!r}; it has {[b.name for b in self.buffers]}")
+
+
+def _common_buffers(p: AttentionProblem, br: int) -> list[BufferSpec]:
+    """Vectors and constants that both passes keep: rows (Br,), lanes (Br, 16)."""
+    lanes = br * CUBE_BLOCK
+    rows = [BufferSpec(n, "ub", "float32", br) for n in ("row_a", "row_b", "row_c")]
+    wide = [BufferSpec(n, "ub", "float32", lanes) for n in ("turn", "wide_a", "wide_b")]
+    constants = [BufferSpec(n, "ub", "float32", _F32_LANES) for n in ("zeros", "ones", "penalty", "columns", "line")]
+    out = rows + wide + constants + [BufferSpec("diagonal", "ub", "float32", lanes)]
+    if p.has_q_lengths:
+        out.append(BufferSpec("q_lengths", "ub", "int32", align(p.batch, 8)))
+    if p.has_kv_lengths:
+        out.append(BufferSpec("kv_lengths", "ub", "int32", align(p.batch, 8)))
+    if p.seeded_dropout:
+        out += [BufferSpec("counter_base", "ub", "int32", lanes), BufferSpec("counter", "ub", "int32", lanes),
+                BufferSpec("counter_shift", "ub", "int32", lanes), BufferSpec("keep", "ub", "float32", lanes)]
+        out += [BufferSpec(n, "ub", "int32", _F32_LANES) for n in ("hash_key", "hash_at")]
+    if p.has_masks:
+        out += [BufferSpec("mask_slice", "ub", "float16", lanes), BufferSpec("shift_slice", "ub", p.dtype, lanes),
+                BufferSpec("mask_wide", "ub", "float32", lanes)]
+    return out
+
+
+def forward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec, ...]:
+    """On-chip buffers of the forward kernel for tiles of ``br`` x ``bc``."""
+    d, t = p.head_dim, p.dtype
+    return (
+        *_common_buffers(p, br),
+        BufferSpec("sum_lanes", "ub", "float32", br * CUBE_BLOCK), BufferSpec("out", "ub", "float32", br * d),
+        BufferSpec("scores", "ub", "float32", br * bc, "scores"), BufferSpec("probs", "ub", t, br * bc, "scores"),
+        BufferSpec("product", "ub", "float32", br * d, "product"), BufferSpec("out_cast", "ub", t, br * d, "finish"),
+        BufferSpec("q", "l1", t, br * d), BufferSpec("k", "l1", t, bc * d), BufferSpec("v", "l1", t, bc * d),
+        BufferSpec("p", "l1", t, br * bc),
+        BufferSpec("left_q", "l0a", t, br * d, "scores"), BufferSpec("right_k", "l0b", t, bc * d, "scores"),
+        BufferSpec("acc_s", "l0c", "float32", br * bc, "scores"),
+        BufferSpec("left_p", "l0a", t, br * bc, "product"), BufferSpec("right_v", "l0b", t, bc * d, "product"),
+        BufferSpec("acc_o", "l0c", "float32", br * d, "product"),
+    )
+
+
+def backward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec, ...]:
+    """On-chip buffers of the backward kernel for tiles of ``br`` x ``bc``."""
+    d, t = p.head_dim, p.dtype
+    lanes = br * CUBE_BLOCK
+    return (
+        *_common_buffers(p, br),
+        BufferSpec("delta_lanes", "ub", "float32", lanes), BufferSpec("inverse_lanes", "ub", "float32", lanes),
+        BufferSpec("scores", "ub", "float32", br * bc, "scores"),
+        BufferSpec("d_probs", "ub", "float32", br * bc, "scores.grad"), BufferSpec("cast", "ub", t, br * bc, "scores.cast"),
+        BufferSpec("dq_tile", "ub", "float32", br * d, "dq"), BufferSpec("dq_sum", "ub", "float32", lanes, "dq"),
+        BufferSpec("kv_tile", "ub", "float32", bc * d, "kv"), BufferSpec("kv_cast", "ub", t, bc * d, "kv"),
+        BufferSpec("o_cast", "ub", t, lanes, "delta"), BufferSpec("do_cast", "ub", t, lanes, "delta"),
+        BufferSpec("o_wide", "ub", "float32", lanes, "delta"), BufferSpec("do_wide", "ub", "float32", lanes, "delta"),
+        BufferSpec("dq_final", "ub", "float32", br * d, "final"), BufferSpec("dq_cast", "ub", t, br * d, "final"),
+        BufferSpec("q", "l1", t, br * d), BufferSpec("do", "l1", t, br * d),
+        BufferSpec("k", "l1", t, bc * d), BufferSpec("v", "l1", t, bc * d),
+        BufferSpec("p", "l1", t, br * bc), BufferSpec("ds", "l1", t, br * bc),
+        BufferSpec("left_rows", "l0a", t, br * d, "scores"), BufferSpec("right_rows", "l0b", t, bc * d, "scores"),
+        BufferSpec("left_turned", "l0a", t, br * bc, "kv_sum"), BufferSpec("right_turned", "l0b", t, br * d, "kv_sum"),
+        BufferSpec("left_ds", "l0a", t, br * bc, "dq"), BufferSpec("right_k", "l0b", t, bc * d, "dq"),
+        BufferSpec("acc_dk", "l0c", "float32", bc * d), BufferSpec("acc_dv", "l0c", "float32", bc * d),
+        BufferSpec("acc_s", "l0c", "float32", br * bc, "scores"), BufferSpec("acc_dq", "l0c", "float32", br * d, "dq"),
+    )
+
+
+def _named_blocks(p: AttentionProblem, strategy: str) -> tuple[int, int]:
+    """(Br, Bc) of a strategy of the public TIK package."""
+    if strategy == "wukong":
+        bc = p.kv_len if p.kv_len <= _WUKONG_SINGLE_KV else _WUKONG_BLOCK
+        return align(min(p.q_len, _WUKONG_BLOCK)), align(bc)
+    return align(min(p.q_len, SPARSE_BLOCK)), align(min(p.kv_len, SPARSE_BLOCK))
+
+
+def _candidates(p: AttentionProblem) -> list[tuple[int, int]]:
+    """Tiles from the largest area down; among equal areas the one with more rows, which re-reads K and V less."""
+    rows = sorted({min(s, align(p.q_len)) for s in _SIDES}, reverse=True)
+    cols = sorted({min(s, align(p.kv_len)) for s in _SIDES}, reverse=True)
+    pairs = [(r, c) for r in rows for c in cols]
+    if p.block_sparse:  # a tile must not cross the edge of a 128-block
+        pairs = [(r, c) for r, c in pairs
+                 if (SPARSE_BLOCK % r == 0 or r >= p.q_len) and (SPARSE_BLOCK % c == 0 or c >= p.kv_len)]
+    return sorted(pairs, key=lambda rc: (rc[0] * rc[1], rc[0]), reverse=True)
+
+
+def _choose(p: AttentionProblem, soc: Soc, strategy: str, buffers_of) -> tuple[int, int]:  # type: ignore[no-untyped-def]
+    fitting = next(((r, c) for r, c in _candidates(p) if fits(buffers_of(p, r, c), soc)), None)
+    if strategy == "auto":
+        if fitting is None:
+            raise BudgetError(f"flash_attention: no tile of D={p.head_dim} {p.dtype} fits {soc.name}")
+        return fitting
+    if strategy not in STRATEGIES:
+        raise TilingError(f"flash_attention: tiling_stgy_name is {strategy!r}; accepted: {', '.join(STRATEGIES)}")
+    br, bc = _named_blocks(p, strategy)
+    hint = "largest tile that fits: none" if fitting is None else f"largest tile that fits: {fitting[0]}x{fitting[1]}"
+    require(buffers_of(p, br, bc), soc, f"flash_attention: tiling_stgy_name {strategy!r} ({br}x{bc})", hint)
+    return br, bc
+
+
+def plan_forward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> AttentionPlan:
+    """Plan of the forward kernel: one task per (batch, query head, query block).
+
+    Raises BudgetError when a named strategy does not fit the chip, TilingError for an unknown strategy.
+    """
+    br, bc = _choose(p, soc, strategy, forward_buffers)
+    tasks = p.batch * p.q_heads * -(-p.q_len // br)
+    return AttentionPlan(p, soc, br, bc, forward_buffers(p, br, bc), CoreSplit(tasks, soc.core_count))
+
+
+def plan_backward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> AttentionPlan:
+    """Plan of the backward kernel: one task per (batch, key head), so that every sum has one owner and one order.
+
+    Raises BudgetError when a named strategy does not fit the chip, TilingError for an unknown strategy.
+    """
+    br, bc = _choose(p, soc, strategy, backward_buffers)
+    return AttentionPlan(p, soc, br, bc, backward_buffers(p, br, bc),
+                         CoreSplit(p.batch * p.kv_heads, soc.core_count))
