@@ -13,6 +13,7 @@ from typing import Any
 
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.tik.dtypes import DTYPES, FLOATS, INT_RANGE, SIZE, round_to
+from ms_custom_ops.tik.where import user_location
 
 ARITHMETIC = ("+", "-", "*", "/", "%")
 BITWISE = ("<<", ">>", "&", "|", "^")
@@ -40,7 +41,7 @@ def int_dtype_of(value: int) -> str:
         low, high = INT_RANGE[name]
         if low <= value <= high:
             return name
-    raise TikError(f"immediate {value} does not fit in 64 bits")
+    raise TikError(f"immediate {value} does not fit in 64 bits", user_location())
 
 
 def promote(left: str, right: str) -> str:
@@ -63,7 +64,7 @@ class Expr:
 
     __slots__ = ("op", "dtype", "a", "b", "value")
 
-    def __init__(self, op: str, dtype: str, a: "Expr | None" = None, b: "Expr | None" = None, value: Any = None):
+    def __init__(self, op: str, dtype: str, a: Expr | None = None, b: Expr | None = None, value: Any = None):
         self.op = op
         self.dtype = dtype
         self.a = a
@@ -74,30 +75,32 @@ class Expr:
         """The Python number if it is known while tracing, else None."""
         return self.value if self.op == "const" else None
 
-    def get(self) -> "Expr":
+    def get(self) -> Expr:
         """The expression itself (TIK compatibility)."""
         return self
 
-    def astype(self, dtype: str) -> "Expr":
+    def astype(self, dtype: str) -> Expr:
         """Numeric conversion to ``dtype``."""
         return cast(self, dtype)
 
-    def reinterpret_cast_to(self, dtype: str) -> "Expr":
+    def reinterpret_cast_to(self, dtype: str) -> Expr:
         """The same bits read as ``dtype`` (equal width)."""
         if SIZE[dtype] != SIZE[self.dtype]:
-            raise TikError(f"reinterpret_cast_to: {self.dtype} to {dtype}; accepted: a dtype of {SIZE[self.dtype]} bytes")
+            raise TikError(f"reinterpret_cast_to: {self.dtype} to {dtype}; accepted: a dtype of "
+                           f"{SIZE[self.dtype]} bytes", user_location())
         return bitcast(self, dtype)
 
     def __bool__(self) -> bool:
         if self.op == "const":
             return bool(self.value)
         raise TikError("a TIK expression has no Python truth value: use tik_instance.if_scope(...), tik.all(...), "
-                       "tik.any(...) or tik.negate(...) instead of python if/and/or/not")
+                       "tik.any(...) or tik.negate(...) instead of python if/and/or/not", user_location())
 
     def __index__(self) -> int:
         if self.op == "const" and self.dtype not in FLOATS:
             return int(self.value)
-        raise TikError("a TIK expression that is unknown while tracing cannot be used as a Python integer")
+        raise TikError("a TIK expression that is unknown while tracing cannot be used as a Python integer",
+                       user_location())
 
     def __hash__(self) -> int:
         return id(self)
@@ -163,11 +166,14 @@ def as_expr(value: Any) -> Expr:
         return value.get()
     if isinstance(value, (bool, int, float)):
         return const(value)
+    if hasattr(value, "__tik_expr__"):
+        return value.__tik_expr__()
     if hasattr(value, "__index__"):
         return const(int(value))
     if hasattr(value, "__float__"):
         return const(float(value))
-    raise TikError(f"scalar operand is {type(value).__name__}; accepted: a number, Scalar, InputScalar or expression")
+    raise TikError(f"scalar operand is {type(value).__name__}; accepted: a number, Scalar, InputScalar or "
+                   "expression", user_location())
 
 
 def cast(a: Expr, dtype: str) -> Expr:
@@ -266,7 +272,7 @@ def binary(op: str, left: Any, right: Any) -> Expr:
         common = promote(a.dtype, b.dtype)
         dtype = "bool" if op in COMPARE else common
     if op in BITWISE and common in FLOATS:
-        raise TikError(f"operator {op} on {common}; accepted: integer dtypes")
+        raise TikError(f"operator {op} on {common}; accepted: integer dtypes", user_location())
     if a.op == "const" and b.op == "const":
         return const(fold(op, cast(a, common).value, cast(b, common).value, common), dtype)
     if b.op == "const":
@@ -311,7 +317,7 @@ def _divide(op: str, x: int | float, y: int | float, dtype: str) -> int | float:
             return x / y if y != 0 else math.copysign(math.inf, x) if x else math.nan
         return math.fmod(x, y) if y != 0 else math.nan
     if y == 0:
-        raise TikError(f"integer division by zero in {x} {op} {y}")
+        raise TikError(f"integer division by zero in {x} {op} {y}", user_location())
     quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
     return quotient if op == "/" else x - quotient * y
 

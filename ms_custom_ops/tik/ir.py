@@ -8,10 +8,11 @@ registers, and a source location per statement. It knows no chip: every size and
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any
 
 from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import Expr, text as expr_text
+from ms_custom_ops.tik.expr import Expr
+from ms_custom_ops.tik.expr import text as expr_text
 
 GM, UB, L1, L0A, L0B, L0C, BT, SMASK = "gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "smask"
 SCOPES = (GM, UB, L1, L0A, L0B, L0C, BT, SMASK)
@@ -157,7 +158,7 @@ class Jump:
         self.loc = loc
 
 
-Statement = Union[Instr, For, If, Assign, Load, Store, Alloc, Jump]
+Statement = Instr | For | If | Assign | Load | Store | Alloc | Jump
 
 
 @dataclass
@@ -202,7 +203,7 @@ class Program:
         return encode(self)
 
     @staticmethod
-    def from_bytes(raw: bytes) -> "Program":
+    def from_bytes(raw: bytes) -> Program:
         """Program of its binary form; raises EngineError when the bytes are corrupt or of another version."""
         from ms_custom_ops.tik.codec import decode
         return decode(raw)

@@ -23,7 +23,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 MASK_COUNT, MASK_BITS, MASK_COUNTER = 0, 1, 2
-ROUND_MODES = {"": 0, "none": 0, "round": 1, "floor": 2, "ceil": 3, "ceiling": 3, "away-zero": 4, "to-zero": 5, "odd": 6}
+ROUND_MODES = {"": 0, "none": 0, "round": 1, "floor": 2, "ceil": 3, "ceiling": 3, "away-zero": 4, "to-zero": 5,
+               "odd": 6}
 COMPARES = {"lt": 0, "gt": 1, "ge": 2, "eq": 3, "ne": 4, "le": 5}
 PIPES = {"PIPE_S": 0, "PIPE_V": 1, "PIPE_M": 2, "PIPE_MTE1": 3, "PIPE_MTE2": 4, "PIPE_MTE3": 5, "PIPE_FIX": 6,
          "PIPE_ALL": 7}
@@ -91,13 +92,13 @@ _OTHER = [
           "x >> scalar, arithmetic for signed dtypes; round_en adds half of the last place first"),
     _spec("vector_dup", "dst*", f"{_M} scalar dst_blk dst_rep", "mask_kind", "V", "every lane = scalar"),
     _spec("vconv", "dst* src", f"{_M} deqscale dst_blk dst_rep src_blk src_rep", "mask_kind round_mode has_deq", "V",
-          "conversion of src dtype to dst dtype; round_mode numbers are ROUND_MODES; mode 0 is nearest even into a float "
-          "and exact-or-nearest-even into an integer; integers saturate, NaN gives 0; float16 overflow gives inf, which "
-          "saturate turns into 65504. int32 to float16 with has_deq: "
+          "conversion of src dtype to dst dtype; round_mode numbers are ROUND_MODES; mode 0 is nearest even into a "
+          "float and exact-or-nearest-even into an integer; integers saturate, NaN gives 0; float16 overflow gives "
+          "inf, which saturate turns into 65504. int32 to float16 with has_deq: "
           "f16(f16(f32(src) * 2**-17) * f16(deqscale)) * 2**17, rounded to float16 after each step"),
     _spec("vcmpv", "dst* src0 src1", "repeat src0_blk src0_rep src1_blk src1_rep", "compare", "V",
-          "bit (r*lanes + L) of dst, little endian, = s0 <compare> s1 for every lane of every repeat; COMPARES numbers; "
-          "dst is written as whole bytes, lanes/8 per repeat"),
+          "bit (r*lanes + L) of dst, little endian, = s0 <compare> s1 for every lane of every repeat; COMPARES "
+          "numbers; dst is written as whole bytes, lanes/8 per repeat"),
     _spec("vcmpvs", "dst* src", "repeat scalar src_blk src_rep", "compare", "V", "as vcmpv against a scalar"),
     _spec("vsel", "dst* sel src0 src1", _BIN, "mask_kind mode", "V",
           "s0 where the bit of sel is 1, else s1. mode 0: the first lanes/8 bytes of sel serve every repeat; "
@@ -154,8 +155,8 @@ _OTHER = [
           "L0C [N1, M, 16] (+)= L1 a [K1, M, K0] @ L1 b [K1, N, K0] with M and N rounded up to 16 and K0 = 32 bytes; "
           "same arithmetic as mmad; init 1 overwrites, 0 accumulates"),
     _spec("fixpipe", "dst* src", "cburst_num burst_len src_gap dst_gap deqscale", "quantize relu", "FIX",
-          "L0C to GM: per burst burst_len bytes of source elements, converted on the way (quantize 0 none, 1 float32 to "
-          "float16, 2 int32 to float16 times deqscale), written densely; dst_gap and src_gap in bytes"),
+          "L0C to GM: per burst burst_len bytes of source elements, converted on the way (quantize 0 none, 1 "
+          "float32 to float16, 2 int32 to float16 times deqscale), written densely; dst_gap and src_gap in bytes"),
     _spec("set_atomic_add", "", "", "mode", "S", "ATOMIC_MODES number for the following moves of this block to GM"),
     _spec("set_flag", "", "event", "pipe trigger", "S", "PIPES numbers; no effect on results"),
     _spec("wait_flag", "", "event", "pipe trigger", "S", "PIPES numbers; no effect on results"),

@@ -44,7 +44,7 @@ class RowUnit:
         return turn
 
     def fold(self, combine: Callable, dst: Tile, src: Tile, rows: int) -> None:
-        """dst ``[rows]`` = the 16 lanes of every row of src ``[rows, 16]`` combined by ``vector.add`` or ``vector.max``."""
+        """dst ``[rows]`` = the 16 lanes of every row of src ``[rows, 16]``, combined by a method of VectorUnit."""
         turn = self.to_columns(src, rows)
         half = CUBE_BLOCK // 2
         while half > 1:

@@ -23,7 +23,7 @@ class Tile:
     def __getitem__(self, elements: Any) -> Any:
         return self.tensor[self.offset + elements]
 
-    def shift(self, elements: Any) -> "Tile":
+    def shift(self, elements: Any) -> Tile:
         """The tile that starts ``elements`` further."""
         return Tile(self.tensor, self.offset + elements)
 

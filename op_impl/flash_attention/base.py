@@ -11,7 +11,7 @@ from ms_custom_ops.op_impl.common.scalar import ScalarUnit
 from ms_custom_ops.op_impl.common.tile import Buffers, Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit, lanes_of
 from ms_custom_ops.op_impl.flash_attention.dropout import Dropout
-from ms_custom_ops.op_impl.flash_attention.visibility import PENALTY, Visibility
+from ms_custom_ops.op_impl.flash_attention.visibility import Visibility
 from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import AttentionPlan, AttentionProblem
@@ -20,7 +20,8 @@ OPTIONAL = ("attn_mask", "real_shift", "drop_mask", "actual_seq_qlen", "actual_s
 _LANES = lanes_of("float32")
 
 
-def problem_of(query: dict, key: dict, optional: dict[str, dict | None], attributes: dict[str, Any]) -> AttentionProblem:
+def problem_of(query: dict, key: dict, optional: dict[str, dict | None],
+               attributes: dict[str, Any]) -> AttentionProblem:
     """The problem that tensor descriptions (TBE dicts with "shape" and "dtype") and attributes state."""
     batch, q_heads, q_len, head_dim = query["shape"]
     _, kv_heads, kv_len, _ = key["shape"]
@@ -118,7 +119,7 @@ class AttentionKernel:
             self.dropout = Dropout(t, self.problem, self.buffers, self.vector, self.plan.q_block)
             self.dropout.prepare()
 
-    def score_tile(self, scores: Tile, head: "Head", q0: Any, height: int, k0: Any, width: int) -> None:
+    def score_tile(self, scores: Tile, head: Head, q0: Any, height: int, k0: Any, width: int) -> None:
         """scores (Q K^T in UB) becomes scale * scores + bias + penalties."""
         rows, columns = align(height), align(width)
         self.vector.muls(scores, scores, self.problem.scale_value, rows * columns)
@@ -128,7 +129,7 @@ class AttentionKernel:
             self._add_mask(scores, head, q0, height, k0, columns)
         self.visibility.mask(scores, q0, height, k0, width, head.q_length, head.kv_length)
 
-    def _slice_at(self, name: str, head: "Head", q0: Any, k0: Any) -> tuple[Any, Any]:
+    def _slice_at(self, name: str, head: Head, q0: Any, k0: Any) -> tuple[Any, Any]:
         """GM tensor and element offset of row q0, column k0 in a (1|B, 1|N1, 1|S1, S2 padded) tensor."""
         batches, heads, q_rows, row = self._optional_shapes[name]
         plane = (head.batch if batches > 1 else 0) * heads + (head.index if heads > 1 else 0)
@@ -141,7 +142,7 @@ class AttentionKernel:
             self.vector.dup(target.shift(height * CUBE_BLOCK), 0.0, (rows - height) * CUBE_BLOCK)
         self.fractals.load_slice(target, self.gm[name], start, height, row_elements)
 
-    def _add_mask(self, scores: Tile, head: "Head", q0: Any, height: int, k0: Any, columns: int) -> None:
+    def _add_mask(self, scores: Tile, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
         rows = align(height)
         count = rows * CUBE_BLOCK
         half, wide = self.buffers["mask_slice"], self.buffers["mask_wide"]
@@ -151,7 +152,7 @@ class AttentionKernel:
             self.vector.convert(wide, half, count)
             self.vector.mul_add(scores.shift(n1 * count), wide, self.buffers["penalty"], count, row=True)
 
-    def _add_shift(self, scores: Tile, head: "Head", q0: Any, height: int, k0: Any, columns: int) -> None:
+    def _add_shift(self, scores: Tile, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
         rows = align(height)
         count = rows * CUBE_BLOCK
         half, wide = self.buffers["shift_slice"], self.buffers["mask_wide"]
@@ -170,7 +171,7 @@ class AttentionKernel:
                 self.vector.convert(wide, half, count)
                 self.vector.add(tile, tile, wide, count)
 
-    def keep_slice(self, head: "Head", q0: Any, height: int, column: Any) -> Tile | None:
+    def keep_slice(self, head: Head, q0: Any, height: int, column: Any) -> Tile | None:
         """Keep factors ``[rows, 16]`` from column ``column`` on; None without dropout."""
         rows = align(height)
         if self.dropout is not None:

@@ -172,7 +172,7 @@ def flash_attention(query: dict, key: dict, value: dict, attn_mask: dict | None,
                     tiling_stgy_name: str = "auto", high_precision: bool = True,
                     kernel_name: str = "flash_attention") -> Any:
     """Entry of the forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    optional = dict(zip(OPTIONAL, (attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)))
+    optional = dict(zip(OPTIONAL, (attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen), strict=True))
     problem = problem_of(query, key, optional, dict(
         scale_value=scale_value, keep_prob=keep_prob, seed=seed, sparse_mode=sparse_mode, pre_tokens=pre_tokens,
         next_tokens=next_tokens, prev_block_num=prev_block_num, next_block_num=next_block_num,

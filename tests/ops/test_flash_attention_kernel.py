@@ -12,7 +12,7 @@ import pytest
 from ms_custom_ops.testing import assert_rms
 
 sys.path.insert(0, str(Path(__file__).parent))
-from flash_cases import LIMIT, Case, run_golden, run_kernel, tensors_of, with_dtype  # noqa: E402
+from flash_cases import LIMIT, Case, run_golden, run_kernel, tensors_of, with_dtype
 
 SOCS = ("Ascend910A", "Ascend310P3", "Ascend910B1")
 LENGTHS = ((1, 1), (17, 63), (128, 128), (200, 72), (257, 511), (1, 1000))

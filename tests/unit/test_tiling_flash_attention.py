@@ -57,8 +57,8 @@ def test_named_strategies_have_the_public_block_sizes(strategy, lengths, blocks)
 
 
 def test_a_named_strategy_that_does_not_fit_says_what_does() -> None:
-    with pytest.raises(BudgetError, match=r"'sparse' \(128x128\) does not fit Ascend910B1:(.|\n)*OVER(.|\n)*largest tile "
-                                          r"that fits: \d+x\d+"):
+    with pytest.raises(BudgetError, match=r"'sparse' \(128x128\) does not fit Ascend910B1:(.|\n)*OVER(.|\n)*"
+                                          r"largest tile that fits: \d+x\d+"):
         plan_forward(problem(head_dim=256), get_soc("Ascend910B1"), "sparse")
 
 
