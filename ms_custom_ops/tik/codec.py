@@ -104,7 +104,7 @@ class _Encoder:
             return struct.pack("<BIIIIBB", 1, s.loc, s.register, self.expr(s.begin), self.expr(s.end), int(s.block),
                                s.threads) + self.block(s.body)
         if isinstance(s, ir.If):
-            return struct.pack("<BII", 2, s.loc, self.expr(s.cond)) + self.block(s.then) + self.block(s.orelse)
+            return self.chain(s)
         if isinstance(s, ir.Assign):
             return struct.pack("<BIII", 3, s.loc, s.register, self.expr(s.value))
         if isinstance(s, ir.Load):
@@ -114,6 +114,16 @@ class _Encoder:
         if isinstance(s, ir.Alloc):
             return struct.pack("<BII", 6, s.loc, s.buffer.index)
         return struct.pack("<BIB", 7, s.loc, _JUMPS.index(s.kind))
+
+    def chain(self, s: ir.If) -> bytes:
+        """An elif chain nests in ``orelse``; it is written without recursion, since it may have hundreds of branches."""
+        parts = []
+        while True:
+            parts += [struct.pack("<BII", 2, s.loc, self.expr(s.cond)), self.block(s.then)]
+            if len(s.orelse) != 1 or not isinstance(s.orelse[0], ir.If):
+                return b"".join([*parts, self.block(s.orelse)])
+            parts.append(struct.pack("<I", 1))
+            s = s.orelse[0]
 
     def buffers(self) -> bytes:
         parts = [struct.pack("<I", len(self.program.buffers))]
@@ -199,9 +209,7 @@ class _Decoder:
             register, begin, end, block, threads = self.take("IIIBB")
             return ir.For(register, self.exprs[begin], self.exprs[end], self.block(p), bool(block), threads, loc)
         if kind == 2:
-            cond = self.exprs[self.take("I")[0]]
-            then = self.block(p)
-            return ir.If(cond, then, self.block(p), loc)
+            return self.chain(p, loc)
         if kind == 3:
             register, value = self.take("II")
             return ir.Assign(register, self.exprs[value], loc)
@@ -216,6 +224,17 @@ class _Decoder:
         if kind == 7:
             return ir.Jump(_JUMPS[self.take("B")[0]], loc)
         raise EngineError(f"program bytes: unknown statement kind {kind} at offset {self.at}")
+
+    def chain(self, p: ir.Program, loc: int) -> ir.If:
+        first = last = ir.If(self.exprs[self.take("I")[0]], self.block(p), [], loc)
+        while True:
+            count = self.count()
+            if count != 1 or self.raw[self.at] != 2:
+                last.orelse.extend(self.statement(p) for _ in range(count))
+                return first
+            _, loc = self.take("BI")
+            last.orelse.append(ir.If(self.exprs[self.take("I")[0]], self.block(p), [], loc))
+            last = last.orelse[0]
 
     def buffer(self, index: int) -> ir.Buffer:
         name, scope, dtype, kind, flags, size, address, loc, init, rank = self.take("IBBBBqqIdI")

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The recorder behind a ``Tik`` instance: statement lists, scopes, on-chip memory, source locations.
+
+Local tensors are placed by a bump allocator per buffer whose pointer goes back when a scope ends, so the
+address of a tensor follows from the scopes around it. Code of a branch that is statically false is walked
+but not recorded (``dead``), and nothing in it is checked.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ms_custom_ops.errors import TikCapacityError, TikError, TikScopeError, describe
+from ms_custom_ops.soc import Soc
+from ms_custom_ops.tik import ir
+from ms_custom_ops.tik.expr import Expr, const, var
+from ms_custom_ops.tik.scopes import ALLOC_ALIGN, CONSTANT_NAME, scope_bytes
+from ms_custom_ops.tik.support import column
+from ms_custom_ops.tik.where import PACKAGE_PREFIX, user_location
+
+_LOCAL_SCOPES = tuple(ALLOC_ALIGN)
+
+
+class Storage:
+    """A tensor's memory while tracing: the IR buffer, and whether its scope is still open."""
+
+    __slots__ = ("builder", "buffer", "alive", "used", "is_workspace", "reserved", "location")
+
+    def __init__(self, builder: Builder, buffer: ir.Buffer, reserved: int, location: str | None):
+        self.builder = builder
+        self.buffer = buffer
+        self.alive = True
+        self.used = False
+        self.is_workspace = False
+        self.reserved = reserved
+        self.location = location
+
+
+class Chain:
+    """State of an if/elif/else chain: where the next branch goes, and whether a branch is statically
+    taken."""
+
+    __slots__ = ("target", "taken", "length", "count")
+
+    def __init__(self, target: list, taken: bool, length: int, count: int):
+        self.target = target
+        self.taken = taken
+        self.length = length
+        self.count = count
+
+
+class Frame:
+    """An open scope. ``kind`` is "root", "for", "block", "branch" or "stmt"."""
+
+    __slots__ = (
+        "kind",
+        "body",
+        "dead",
+        "threads",
+        "disable_sync",
+        "chain",
+        "storages",
+        "scalars",
+        "pointers",
+        "live",
+        "outer_body",
+        "closed_chain",
+    )
+
+    def __init__(self, kind: str, body: list, dead: bool = False, threads: int = 1, disable_sync: bool = False):
+        self.kind = kind
+        self.body = body
+        self.dead = dead
+        self.threads = threads
+        self.disable_sync = disable_sync
+        self.chain: Chain | None = None
+        self.storages: list[Storage] = []
+        self.scalars: list[Any] = []
+        self.pointers: dict[str, int] = {}
+        self.live: dict[str, int] = {}
+        self.outer_body: list = []
+        self.closed_chain: Chain | None = None
+
+
+class Builder:
+    """Records one kernel for one chip."""
+
+    def __init__(self, soc: Soc, saturate: bool | None = None):
+        self.soc: Soc = soc
+        self.family: str = column(soc)
+        self.capacity = scope_bytes(soc)
+        self.program = ir.Program(
+            name="",
+            soc=soc.name,
+            scope_bytes=dict(self.capacity),
+            saturate=bool(soc.saturate_default if saturate is None else saturate),
+        )
+        self.body: list = self.program.body
+        self.frames: list[Frame] = [Frame("root", self.body)]
+        self.dead = 0
+        self.threads = 1
+        self.pointers: dict[str, int] = dict.fromkeys(_LOCAL_SCOPES, 0)
+        self.live: dict[str, list[Storage]] = {s: [] for s in _LOCAL_SCOPES}
+        self.block_loop: ir.For | None = None
+        self.plans: dict[tuple, Any] = {}
+        self.cmpmask: Any = None
+        self._location_of: dict[tuple[int, int], int] = {}
+        self._location_number: dict[tuple[str, int], int] = {}
+        self._codes: dict[int, Any] = {}
+        self._scalars: dict[tuple[Any, type, str], Expr] = {}
+
+    # ---- source locations ----
+    def loc(self) -> int:
+        """Number of the kernel's current source line; looked up by bytecode position, which is cheap."""
+        frame = sys._getframe(1)
+        while frame.f_code.co_filename.startswith(PACKAGE_PREFIX):
+            outer = frame.f_back
+            if outer is None:
+                return 0
+            frame = outer
+        code = frame.f_code
+        key = (id(code), frame.f_lasti)
+        number = self._location_of.get(key)
+        if number is None:
+            self._codes[id(code)] = code  # a dead code object's id could be given to another one
+            place = (code.co_filename, frame.f_lineno or 0)
+            number = self._location_number.get(place)
+            if number is None:
+                number = self._location_number[place] = len(self.program.locations)
+                self.program.locations.append(place)
+            self._location_of[key] = number
+        return number
+
+    # ---- errors ----
+    def fail(self, cls: type[TikError], api: str, argument: str, given: object, accepted: object) -> TikError:
+        """The error to raise: API, argument, given, accepted, chip-independent wording, user's file:line."""
+        return cls(describe(api, argument, given, accepted), user_location())
+
+    # ---- scopes ----
+    def push(self, frame: Frame) -> None:
+        """Open a scope: later statements go into its body."""
+        frame.outer_body = self.body
+        frame.pointers = dict(self.pointers)
+        frame.live = {s: len(items) for s, items in self.live.items() if items}
+        self.frames.append(frame)
+        self.body = frame.body
+        self.dead += frame.dead
+        self.threads *= frame.threads
+
+    def pop(self) -> Frame:
+        """Close the innermost scope: its tensors and scalars end here."""
+        frame = self.frames.pop()
+        self.body = frame.outer_body
+        self.dead -= frame.dead
+        self.threads //= frame.threads
+        for storage in frame.storages:
+            storage.alive = False
+        for scalar in frame.scalars:
+            scalar.alive = False
+        self.pointers = frame.pointers
+        for scope, items in self.live.items():
+            if items:
+                del items[frame.live.get(scope, 0) :]
+        return frame
+
+    def in_scope(self, *kinds: str) -> bool:
+        """Whether a scope of one of these kinds is open."""
+        return any(f.kind in kinds for f in self.frames)
+
+    # ---- memory ----
+    def free_bytes(self, scope: str) -> int:
+        """Bytes of an on-chip buffer that are not taken by live tensors."""
+        return self.capacity[scope] - self.pointers[scope]
+
+    def allocate(
+        self, name: str, scope: str, dtype: str, shape: tuple, size_bytes: int, loc: int, address: int | None = None
+    ) -> Storage:
+        """Storage of a new local tensor; raises TikCapacityError with the list of live tensors."""
+        align = ALLOC_ALIGN[scope]
+        start = -(-self.pointers[scope] // align) * align if address is None else address
+        reserved = -(-size_bytes // 32) * 32 * self.threads
+        buffer = ir.Buffer(-1, name, scope, dtype, shape, size_bytes, start, "local", loc=loc)
+        storage = Storage(self, buffer, reserved, user_location() if self.dead == 0 else None)
+        if not self.dead:
+            if start + reserved > self.capacity[scope]:
+                raise self._over_capacity(storage, start)
+            buffer.index = len(self.program.buffers)
+            self.program.buffers.append(buffer)
+            self.pointers[scope] = max(self.pointers[scope], start + reserved)
+            self.live[scope].append(storage)
+            self.body.append(ir.Alloc(buffer, loc))
+        self.frames[-1].storages.append(storage)
+        return storage
+
+    def _over_capacity(self, storage: Storage, start: int) -> TikCapacityError:
+        buffer = storage.buffer
+        free = max(self.capacity[buffer.scope] - start, 0)
+        live = ", ".join(f"{s.buffer.name} {s.reserved} B" for s in self.live[buffer.scope]) or "none"
+        times = f" (x {self.threads} for thread_num)" if self.threads > 1 else ""
+        return TikCapacityError(
+            describe(
+                f"Tensor {buffer.name}",
+                f"{CONSTANT_NAME[buffer.scope]} bytes asked",
+                f"{storage.reserved}{times}",
+                f"at most {free} bytes free of {self.capacity[buffer.scope]} on {self.soc.name}; live tensors: {live}",
+            ),
+            user_location(),
+        )
+
+    def global_buffer(self, name: str, dtype: str, shape: tuple, size_bytes: int, loc: int) -> Storage:
+        """Storage of a GM tensor; its kind (input, output, workspace) is set by BuildCCE."""
+        buffer = ir.Buffer(len(self.program.buffers), name, ir.GM, dtype, shape, size_bytes, 0, "input", loc=loc)
+        self.program.buffers.append(buffer)
+        storage = Storage(self, buffer, 0, user_location())
+        self.frames[-1].storages.append(storage)
+        return storage
+
+    # ---- scalars ----
+    def register(self, name: str, dtype: str, kind: str = "scalar") -> int:
+        """Number of a new scalar register."""
+        number = len(self.program.registers)
+        self.program.registers.append(ir.Register(number, name, dtype, kind))
+        return number
+
+    def temporary(self, dtype: str, name: str = "tmp") -> Expr:
+        """A new register as an expression."""
+        return var(self.register(name, dtype), dtype)
+
+    def immediate(self, value: int | float, dtype: str) -> Expr:
+        """A shared constant node."""
+        key = (value, value.__class__, dtype)
+        node = self._scalars.get(key)
+        if node is None:
+            node = const(value, dtype)
+            if value == value and value != 0:  # NaN is no key, and -0.0 would find 0.0
+                self._scalars[key] = node
+        return node
+
+    def check_alive(self, storage: Storage, api: str) -> None:
+        """Raise TikScopeError when the tensor's scope has ended, or when it belongs to another Tik
+        instance."""
+        if not storage.alive:
+            raise TikScopeError(
+                f"{api}: tensor {storage.buffer.name} is used after its scope ended; it was created at "
+                f"{storage.location}; accepted: tensors of the open scopes",
+                user_location(),
+            )
+        if storage.builder is not self:
+            raise TikScopeError(f"{api}: tensor {storage.buffer.name} belongs to another Tik instance", user_location())

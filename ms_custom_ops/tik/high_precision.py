@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vec_rec_high_preci and vec_rsqrt_high_preci: Newton steps in float32 on top of the chip's approximations.
+
+1/x: ``y = vrec(x)``, then twice ``y = y * (2 - x * y)``. 1/sqrt(x): 1/vsqrt(x) by those steps; on Ascend310, which
+has no vsqrt, ``y = vrsqrt(x)``, then twice ``y = (y + 1 / (x * y)) / 2``. A float16 source is converted to float32 in
+two halves of its lanes and the result back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ms_custom_ops.errors import TikError, TikOverflowError
+from ms_custom_ops.tik import ir
+from ms_custom_ops.tik.builder import Builder
+from ms_custom_ops.tik.checks import (
+    VECTOR_SCOPES,
+    Mask,
+    as_tensor,
+    check_extent,
+    check_scope,
+    check_start,
+    mask_of,
+    ranged,
+    vector_need,
+)
+from ms_custom_ops.tik.dtypes import SIZE
+from ms_custom_ops.tik.expr import const
+from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, VECTOR_BYTES
+from ms_custom_ops.tik.support import SHORT, require
+from ms_custom_ops.tik.tensor import Tensor
+from ms_custom_ops.tik.vector import MAX_REPEAT
+from ms_custom_ops.tik.where import user_location
+
+_NEWTON_STEPS = 2
+_WORD = (1 << 64) - 1
+# Parts of the size of src that work_tensor must hold.
+_REC_PARTS = {"float32": 2, "float16": 4}
+_RSQRT_PARTS = {"float32": 3, "float16": 5}
+_RSQRT_PARTS_310 = {"float32": 4, "float16": 6}
+_SINGLE = SIZE["float32"]
+
+
+class _Vector(NamedTuple):
+    """An operand: start in elements and the distance of repeats in bytes."""
+
+    buffer: ir.Buffer
+    dtype: str
+    offset: Any
+    rep: int
+
+
+class _Half(NamedTuple):
+    """Lanes that one float32 instruction covers: canonical mask and first lane."""
+
+    kind: int
+    low: int
+    high: int
+    lane: int
+
+
+def _halves(mask: Mask, dtype: str) -> list[_Half]:
+    """float32 instructions of 64 lanes that cover a mask of ``dtype``."""
+    lanes = VECTOR_BYTES // _SINGLE
+    if dtype == "float32":
+        return [_Half(mask.kind, mask.low, mask.high, 0)]
+    if mask.kind == MASK_BITS:
+        return [_Half(MASK_BITS, word, 0, k * lanes) for k, word in enumerate((mask.low, mask.high)) if word]
+    return [_Half(MASK_COUNT, min(mask.low - k, lanes), 0, k) for k in (0, lanes) if mask.low > k]
+
+
+class _Steps:
+    """Emits float32 instructions over the repeats of a call."""
+
+    def __init__(self, b: Builder, half: _Half, repeat: int, loc: int):
+        self._b = b
+        self._half = half
+        self.repeat = repeat
+        self._loc = loc
+
+    def emit(self, op: str, *operands: _Vector, scalar: float | None = None) -> None:
+        """One instruction, destination first."""
+        half = self._half
+        refs = tuple(ir.Ref(v.buffer, v.dtype, v.offset + half.lane) for v in operands)
+        strides = tuple(x for v in operands for x in (BLOCK_BYTES, v.rep))
+        middle = () if scalar is None else (const(scalar, "float16" if op == "vconv" else "float32"),)
+        attrs = (half.kind, 0, 0) if op == "vconv" else (half.kind,)
+        self._b.body.append(ir.Instr(op, refs, (half.low, half.high, self.repeat, *middle, *strides), attrs, self._loc))
+
+    def reciprocal(self, dst: _Vector, x: _Vector, y: _Vector, t: _Vector) -> None:
+        """dst = 1/x; y and t are scratch, dst may be y."""
+        self.emit("vrec", y, x)
+        for step in range(_NEWTON_STEPS):
+            self.emit("vmul", t, x, y)
+            self.emit("vmuls", t, t, scalar=-1.0)
+            self.emit("vadds", t, t, scalar=2.0)
+            self.emit("vmul", dst if step == _NEWTON_STEPS - 1 else y, y, t)
+
+
+def _emit_half(run: _Steps, spread: _Steps, target: _Vector, source: _Vector, parts: list[_Vector], steps: Any) -> None:
+    """The steps of 64 lanes: ``run`` has the repeats of src, ``spread`` those of dst."""
+    once = run.repeat != spread.repeat
+    if source.dtype == "float32" and not once:
+        steps(run, target, source, parts)
+        return
+    if source.dtype == "float16":
+        run.emit("vconv", parts[0], source, scalar=0.0)
+        source, result, parts = parts[0], parts[-1], parts[1:]
+    else:
+        result = parts[0]
+    steps(run, result, source, parts)
+    result = result._replace(rep=0) if once else result
+    if target.dtype == "float16":
+        spread.emit("vconv", target, result, scalar=0.0)
+    else:
+        spread.emit("vmuls", target, result, scalar=1.0)
+
+
+class HighPrecisionMixin:
+    """``Tik`` methods of this module."""
+
+    _b: Builder
+
+    def vec_rec_high_preci(self, mask, dst, src, work_tensor, repeat_times, dst_rep_stride, src_rep_stride):
+        """dst = 1/src. work_tensor: float32, 2 (float32) or 4 (float16) times the span of src in elements."""
+
+        def steps(run: _Steps, dst: _Vector, x: _Vector, parts: list[_Vector]) -> None:
+            run.reciprocal(dst, x, parts[0], parts[1])
+
+        self._newton(
+            "vec_rec_high_preci",
+            mask,
+            dst,
+            src,
+            work_tensor,
+            repeat_times,
+            dst_rep_stride,
+            src_rep_stride,
+            _REC_PARTS,
+            steps,
+        )
+
+    def vec_rsqrt_high_preci(self, mask, dst, src, work_tensor, repeat_times, dst_rep_stride, src_rep_stride):
+        """dst = 1/sqrt(src). work_tensor: float32, 3 (float32) or 5 (float16) times the span of src in elements; one
+        more on Ascend310."""
+        small = self._b.family == "310"
+
+        def steps(run: _Steps, dst: _Vector, x: _Vector, parts: list[_Vector]) -> None:
+            first, second, third = parts[:3]
+            if not small:
+                run.emit("vsqrt", first, x)
+                run.reciprocal(dst, first, second, third)
+                return
+            run.emit("vrsqrt", first, x)
+            for step in range(_NEWTON_STEPS):
+                run.emit("vmul", second, x, first)
+                run.reciprocal(third, second, third, parts[3])
+                run.emit("vadd", first, first, third)
+                run.emit("vmuls", dst if step == _NEWTON_STEPS - 1 else first, first, scalar=0.5)
+
+        self._newton(
+            "vec_rsqrt_high_preci",
+            mask,
+            dst,
+            src,
+            work_tensor,
+            repeat_times,
+            dst_rep_stride,
+            src_rep_stride,
+            _RSQRT_PARTS_310 if small else _RSQRT_PARTS,
+            steps,
+        )
+
+    def _newton(
+        self,
+        api: str,
+        mask: Any,
+        dst: Any,
+        src: Any,
+        work: Any,
+        repeat: Any,
+        dst_rep: Any,
+        src_rep: Any,
+        factors: dict[str, int],
+        steps: Any,
+    ) -> None:
+        b = self._b
+        if b.dead:
+            return
+        dst, src, work = (as_tensor(x, api, n) for x, n in ((dst, "dst"), (src, "src"), (work, "work_tensor")))
+        if dst.dtype != src.dtype:
+            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        require(b, api, api, SHORT[src.dtype], src.dtype)
+        if work.dtype != "float32":
+            raise b.fail(TikError, api, "dtype of work_tensor", work.dtype, "float32")
+        size = SIZE[src.dtype]
+        m = mask_of(mask, VECTOR_BYTES // size, api)
+        r = ranged(repeat, api, "repeat_times", 1, MAX_REPEAT)
+        reps = [ranged(v, api, n, 0, 255) for v, n in ((dst_rep, "dst_rep_stride"), (src_rep, "src_rep_stride"))]
+        if m.lanes is None or any(v.__class__ is not int for v in (r, *reps)):
+            raise b.fail(TikError, api, "mask, repeat_times and strides", "known only at run time", "Python ints")
+        if 0 < reps[1] < VECTOR_BYTES // BLOCK_BYTES and r > 1:
+            raise b.fail(TikError, api, "src_rep_stride", reps[1], "0, 8..255 (repeats of src that are apart)")
+        need = self._check_newton(api, dst, src, work, m.lanes, r, reps)
+        ext = -(-need // BLOCK_BYTES) * BLOCK_BYTES // size
+        self._check_newton_work(api, work, factors[src.dtype] * ext)
+        # Scratch has a row per repeat unless src repeats one row: then the steps run on that row once.
+        inner = r if reps[1] else 1
+        apart = (reps[1] or VECTOR_BYTES // BLOCK_BYTES) * BLOCK_BYTES * _SINGLE // size
+        parts = [
+            _Vector(work.storage.buffer, "float32", work.offset + k * ext, apart) for k in range(factors[src.dtype])
+        ]
+        target = _Vector(dst.storage.buffer, dst.dtype, dst.offset, reps[0] * BLOCK_BYTES)
+        source = _Vector(src.storage.buffer, src.dtype, src.offset, reps[1] * BLOCK_BYTES)
+        loc = b.loc()
+        for half in _halves(m, src.dtype):
+            _emit_half(_Steps(b, half, inner, loc), _Steps(b, half, r, loc), target, source, parts, steps)
+
+    def _check_newton(
+        self, api: str, dst: Tensor, src: Tensor, work: Tensor, lanes: int, r: int, reps: list[int]
+    ) -> int:
+        """Bytes that src spans."""
+        size = SIZE[src.dtype]
+        need = vector_need(lanes, r, BLOCK_BYTES, reps[1] * BLOCK_BYTES, size)
+        for t, name in ((dst, "dst"), (src, "src"), (work, "work_tensor")):
+            check_scope(self._b, t, api, name, VECTOR_SCOPES)
+            check_start(t, api, name)
+        check_extent(src, need, api, "src")
+        written = vector_need(lanes, r, BLOCK_BYTES, reps[0] * BLOCK_BYTES, size)
+        check_extent(dst, written, api, "dst")
+        spans = [(dst, "dst", written), (src, "src", need), (work, "work_tensor", work.bytes_left())]
+        for k, (t, name, length) in enumerate(spans):
+            for other, other_name, other_length in spans[k + 1 :]:
+                self._check_newton_apart(api, t, name, length, other, other_name, other_length)
+        return need
+
+    def _check_newton_apart(
+        self, api: str, t: Tensor, name: str, length: Any, other: Tensor, other_name: str, other_length: Any
+    ) -> None:
+        if t.storage is not other.storage or None in (length, other_length):
+            return
+        first, second = (x.offset * SIZE[x.dtype] if x.offset.__class__ is int else None for x in (t, other))
+        if first is None or second is None:
+            return
+        if first < second + other_length and second < first + length:
+            raise self._b.fail(
+                TikError,
+                api,
+                f"bytes of {name} in tensor {t.name}",
+                f"{first}..{first + length - 1}",
+                f"bytes apart from {other_name}, {second}..{second + other_length - 1}",
+            )
+
+    def _check_newton_work(self, api: str, work: Tensor, need: int) -> None:
+        left = work.bytes_left()
+        if left is not None and left < need * _SINGLE:
+            raise TikOverflowError(
+                f"{api}: work_tensor ({work.name}) is too small: elements needed {need}, elements "
+                f"given {left // _SINGLE}",
+                user_location(),
+            )

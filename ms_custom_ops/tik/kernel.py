@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``Tik``: the object a kernel is written against."""
+
+from __future__ import annotations
+
+import contextvars
+from typing import Any
+
+from ms_custom_ops.errors import TikError, TikScopeError, TikSupportError, describe
+from ms_custom_ops.soc import current_soc
+from ms_custom_ops.tik import ir
+from ms_custom_ops.tik.build import BuildMixin
+from ms_custom_ops.tik.builder import Builder
+from ms_custom_ops.tik.checks import number
+from ms_custom_ops.tik.compare import CompareMixin
+from ms_custom_ops.tik.control import ControlMixin
+from ms_custom_ops.tik.convert import ConvertMixin
+from ms_custom_ops.tik.cube import CubeMixin
+from ms_custom_ops.tik.debug import Debugger, DebugMixin
+from ms_custom_ops.tik.dprofile import Dprofile
+from ms_custom_ops.tik.dtypes import DTYPES, SIZE
+from ms_custom_ops.tik.elementwise import VectorMixin
+from ms_custom_ops.tik.expr import Expr
+from ms_custom_ops.tik.high_precision import HighPrecisionMixin
+from ms_custom_ops.tik.move import MoveMixin
+from ms_custom_ops.tik.move_shaped import ShapedMoveMixin
+from ms_custom_ops.tik.reduce import ReduceMixin
+from ms_custom_ops.tik.reduce_all import ReduceAllMixin
+from ms_custom_ops.tik.scalar import SCALAR_DTYPES, InputScalar, Scalar, ScalarArray
+from ms_custom_ops.tik.scopes import IR_SCOPE, start_align
+from ms_custom_ops.tik.system import SystemMixin
+from ms_custom_ops.tik.tensor import Tensor, contiguous_strides, product
+from ms_custom_ops.tik.where import user_location
+
+MAX_INIT_ELEMENTS = 256 * 1024
+
+# Public methods of the language that are not built yet: refused by name when called.
+NOT_BUILT = frozenset(
+    """
+    block_barrier_all broadcast_ub_to_l0c call_module col2img conv2d data_move_quant depthwise_conv gen_cfg
+    get_overflow_status h_abs h_add h_and h_cast h_cmpv h_conv h_cos h_data_move h_div h_duplicate h_exp h_ln
+    h_max h_min h_mul h_not h_or h_quant h_rec h_reduce_argmax h_reduce_argmin h_reduce_max h_reduce_min
+    h_reduce_sum h_relu h_rsqrt h_sel h_sin h_sub instr_preload load2dv3 load3dv1 load3dv2 load_image
+    load_smask mmad_broadcast mov_atomic_add_to_scalar mov_fp2int_mode_to_scalar mov_small_channel_to_scalar
+    mov_system_cache_to_scalar mov_vmrgsort4_sr_to_scalar multi_for_range rpn_cor rpn_cor_diag run_ops
+    set_cond_task_id set_fp2fp_mode set_fp2int_mode set_l0_set_value set_overflow_status
+    set_rpn_cor_ir set_rpn_offset set_scalar_to_cmpmask set_small_channel set_system_cache set_tiling_params
+    StartProfiling subblock_group_barrier tensor_padding_with_matrix v4dtrans vaadd vadddeqrelu vbcb vbi vcbd
+    vci vconcat vcopy vdp vec_expm1_high_preci vec_ln_high_preci
+    vextract vgather vgatherb viou vmrgch vmrgsort vmrgsort4 vmulconv vpadding vreduce vreducev2 vrpac
+    vrpsort16 vscatter vsort32 winograd_conv TensorAddrList """.split()
+)
+
+_collector: contextvars.ContextVar[list[Tik] | None] = contextvars.ContextVar("ms_custom_ops_tik", default=None)
+
+
+class Tik(
+    BuildMixin,
+    ControlMixin,
+    VectorMixin,
+    ConvertMixin,
+    CompareMixin,
+    ReduceMixin,
+    ReduceAllMixin,
+    MoveMixin,
+    HighPrecisionMixin,
+    ShapedMoveMixin,
+    CubeMixin,
+    SystemMixin,
+    DebugMixin,
+):
+    """Records one kernel for the current chip.
+
+    ``profiling``, ``disable_debug``, ``err_msg_level`` and ``block_size`` are those of TIK: sizes come from
+    the current chip, and every failed check raises TikError, which is a SystemExit (level 0) and a
+    RuntimeError (level 1) in one. ``saturate`` overrides the chip's treatment of float16 overflow.
+    """
+
+    def __init__(
+        self,
+        profiling: Any = None,
+        disable_debug: bool = True,
+        err_msg_level: int = 0,
+        block_size: int = 32,
+        saturate: bool | None = None,
+    ):
+        if err_msg_level not in (0, 1):
+            raise TikError(describe("Tik", "err_msg_level", err_msg_level, "0, 1"), user_location())
+        if block_size != 32:
+            raise TikError(describe("Tik", "block_size", block_size, "32"), user_location())
+        self._b = Builder(current_soc(), saturate)
+        self.d_profiling = Dprofile()
+        self.tikdb = Debugger(self, disable_debug)
+        self.programs: list[ir.Program] = []
+        self.kernel_names: list[str] = []
+        collected = _collector.get()
+        if collected is not None:
+            collected.append(self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NOT_BUILT:
+
+            def refuse(*args: Any, **kwargs: Any) -> None:
+                raise TikSupportError(f"{name}: this TIK method is not built", user_location())
+
+            return refuse
+        raise AttributeError(f"Tik has no method {name!r}")
+
+    # ---- tensors and scalars ----
+    def Tensor(
+        self,
+        dtype,
+        shape,
+        scope,
+        name,
+        enable_buffer_reuse=False,
+        no_reuse_list=None,
+        reuse_list=None,
+        is_workspace=False,
+        is_atomic_add=False,
+        max_mem_size=None,
+        init_value=None,
+        is_global_tensor=False,
+        start_addr=None,
+    ):
+        """A tensor. GM tensors become kernel arguments or workspaces; local ones live until their scope
+        ends. A local tensor with a shape known only at run time needs ``max_mem_size`` bytes."""
+        b = self._b
+        api = f"Tensor {name}"
+        if dtype not in DTYPES:
+            raise b.fail(TikError, api, "dtype", dtype, ", ".join(DTYPES))
+        if scope not in IR_SCOPE:
+            raise b.fail(TikScopeError, api, "scope", scope, ", ".join(IR_SCOPE))
+        dims = self._shape(api, shape)
+        kind = IR_SCOPE[scope]
+        size, total = self._bytes(api, dtype, dims, kind, max_mem_size)
+        static = tuple(d if d.__class__ is int else -1 for d in dims)
+        if kind == ir.GM:
+            storage = self._global(api, name, dtype, dims, static, size, is_workspace, is_atomic_add, init_value)
+        else:
+            for what, given in (
+                ("is_workspace", is_workspace),
+                ("is_atomic_add", is_atomic_add),
+                ("init_value", init_value is not None),
+            ):
+                if given:
+                    raise b.fail(TikScopeError, api, f"scope with {what}", scope, "global (GM)")
+            storage = b.allocate(name, kind, dtype, static, size, b.loc(), self._start(api, kind, dtype, start_addr))
+        if total is None and size >= 0:
+            total = size // SIZE[dtype]
+        return Tensor(storage, dtype, dims, contiguous_strides(dims), 0, total)
+
+    def _shape(self, api: str, shape: Any) -> tuple:
+        b = self._b
+        items = shape if isinstance(shape, (list, tuple)) else (shape,)
+        if not items:
+            raise b.fail(TikError, api, "shape", shape, "at least one dimension")
+        dims = tuple(number(d, api, "shape") for d in items)
+        for d in dims:
+            if d.__class__ is int and d < 1 and not b.dead:
+                raise b.fail(TikError, api, "shape", shape, "positive dimensions")
+        return dims
+
+    def _bytes(self, api: str, dtype: str, dims: tuple, kind: str, max_mem_size: Any) -> tuple[int, int | None]:
+        """(bytes or -1, elements or None)."""
+        b = self._b
+        elements = product(dims)
+        known = elements.__class__ is int
+        size = elements * SIZE[dtype] if known else -1
+        if kind == ir.GM:
+            return size, elements if known else None
+        if known:
+            if max_mem_size is not None and max_mem_size != size:
+                word = "too small" if max_mem_size < size else "too big"
+                raise b.fail(TikError, api, f"max_mem_size ({word})", max_mem_size, f"{size} for a static shape")
+            return size, elements
+        if max_mem_size is None:
+            raise b.fail(TikError, api, "max_mem_size with a shape known only at run time", None, "a number of bytes")
+        reserved = number(max_mem_size, api, "max_mem_size")
+        if reserved.__class__ is not int or reserved < 1 or reserved % SIZE[dtype]:
+            raise b.fail(TikError, api, "max_mem_size", max_mem_size, f"a positive multiple of {SIZE[dtype]}")
+        return reserved, None
+
+    def _global(
+        self,
+        api: str,
+        name: str,
+        dtype: str,
+        dims: tuple,
+        static: tuple,
+        size: int,
+        is_workspace: bool,
+        is_atomic_add: bool,
+        init_value: Any,
+    ) -> Any:
+        b = self._b
+        if len(b.frames) > 1:
+            raise TikScopeError(
+                f"{api}: a GM tensor is created inside a scope; accepted: GM tensors outside every "
+                "for_range, if_scope and new_stmt_scope",
+                user_location(),
+            )
+        if init_value is not None and (size < 0 or product(dims) > MAX_INIT_ELEMENTS):
+            raise b.fail(
+                TikError,
+                api,
+                "init_value for a shape",
+                f"{list(static)}",
+                f"static shapes of at most {MAX_INIT_ELEMENTS} elements",
+            )
+        storage = b.global_buffer(name, dtype, static, size, b.loc())
+        storage.is_workspace = bool(is_workspace)
+        storage.buffer.atomic_init = bool(is_atomic_add)
+        storage.buffer.init_value = init_value
+        if is_workspace:
+            storage.buffer.kind = "workspace"
+        return storage
+
+    def _start(self, api: str, kind: str, dtype: str, start_addr: Any) -> int | None:
+        if start_addr is None:
+            return None
+        address = number(start_addr, api, "start_addr")
+        align = start_align(kind, SIZE[dtype])
+        if address.__class__ is not int or address < 0 or address % align:
+            raise self._b.fail(TikError, api, "start_addr", start_addr, f"multiples of {align} bytes")
+        return address
+
+    def Scalar(self, dtype="int64", name="reg_buf", init_value=None):
+        """A mutable register, undefined until it is set."""
+        self._scalar_dtype("Scalar", dtype)
+        scalar = Scalar(self._b, dtype, name)
+        if init_value is not None:
+            scalar.set_as(init_value)
+        return scalar
+
+    def ScalarArray(self, dtype="int64", length=1, name="reg_buf", init_value=None):
+        """``length`` registers."""
+        self._scalar_dtype("ScalarArray", dtype)
+        count = number(length, "ScalarArray", "length")
+        if count.__class__ is not int or count < 1:
+            raise self._b.fail(TikError, "ScalarArray", "length", length, "a Python int >= 1")
+        array = ScalarArray(self._b, dtype, count, name)
+        if init_value is not None:
+            array.set_as(init_value)
+        return array
+
+    def InputScalar(self, dtype="int64", name="input_scalar"):
+        """A read-only kernel parameter."""
+        self._scalar_dtype("InputScalar", dtype)
+        return InputScalar(self._b, dtype, name, "input")
+
+    def _scalar_dtype(self, api: str, dtype: Any) -> None:
+        if dtype not in SCALAR_DTYPES:
+            raise self._b.fail(TikError, api, "dtype", dtype, ", ".join(SCALAR_DTYPES))
+
+
+def is_tik_var(value: Any) -> bool:
+    """Whether a value is a TIK scalar, expression or tensor."""
+    return isinstance(value, (Expr, Tensor))
+
+
+__all__ = ["NOT_BUILT", "Tik", "is_tik_var"]

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reference engine: the living definition of every instruction of a Program, in NumPy.
+
+Definitions register themselves in :data:`DEFINITIONS` under their ISA name when their module is imported.
+"""
+
+from __future__ import annotations
+
+from ms_custom_ops.tik.reference import compare, convert, cube, move, reduce, sync, transpose, vector
+from ms_custom_ops.tik.reference.call import DEFINITIONS
+from ms_custom_ops.tik.reference.control import run_reference
+
+__all__ = ["DEFINITIONS", "DEFINITION_MODULES", "run_reference"]
+
+DEFINITION_MODULES = (compare, convert, cube, move, reduce, sync, transpose, vector)

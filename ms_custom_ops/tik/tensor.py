@@ -1,0 +1,380 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors of a kernel: views of a storage with TIK's indexing rules.
+
+An index of an n-dimensional tensor by one index flattens it; otherwise each dimension needs an index and the
+rank is kept. A view's capacity reaches from its start to the end of the underlying tensor.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ms_custom_ops.errors import TikAlignError, TikError, TikOverflowError, TikScopeError, describe
+from ms_custom_ops.tik import ir
+from ms_custom_ops.tik.builder import Storage
+from ms_custom_ops.tik.dtypes import DTYPES, SIZE
+from ms_custom_ops.tik.expr import Expr, as_expr, binary, cast
+from ms_custom_ops.tik.scopes import TIK_SCOPE
+from ms_custom_ops.tik.where import user_location
+
+Index = Any  # int, Expr or slice
+_GM_WRITE_FAMILIES = ("910B",)
+_RAW = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
+
+
+def product(shape: tuple) -> Any:
+    """Product of a shape: int, or Expr when a dimension is known only at run time."""
+    total: Any = 1
+    for dim in shape:
+        total = total * dim
+    return total
+
+
+def as_index(value: Any) -> Any:
+    """int of a Python or NumPy integer or constant expression, Expr otherwise."""
+    if value.__class__ is int:
+        return value
+    if isinstance(value, Expr):
+        e = value.get()
+        return int(e.value) if e.op == "const" else e
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TikError(
+            f"tensor index is {type(value).__name__}; accepted: int, Scalar, expression or slice", user_location()
+        ) from None
+
+
+def contiguous_strides(shape: tuple) -> tuple:
+    """Row-major strides in elements."""
+    strides: list = [1] * len(shape)
+    for k in range(len(shape) - 2, -1, -1):
+        strides[k] = strides[k + 1] * shape[k + 1]
+    return tuple(strides)
+
+
+class Tensor:
+    """A view: ``offset`` elements of ``dtype`` into a storage, with a shape and strides."""
+
+    __slots__ = ("storage", "_dtype", "_shape", "strides", "offset", "total", "dense", "point", "_ref")
+
+    def __init__(
+        self,
+        storage: Storage,
+        dtype: str,
+        shape: tuple,
+        strides: tuple,
+        offset: Any,
+        total: int | None,
+        dense: bool = True,
+        point: bool = False,
+    ):
+        self.storage = storage
+        self._dtype = dtype
+        self._shape = shape
+        self.strides = strides
+        self.offset = offset
+        self.total = total
+        self.dense = dense
+        self.point = point
+        self._ref: ir.Ref | None = None
+
+    # ---- attributes ----
+    @property
+    def name(self) -> str:
+        """Name given when the tensor was made."""
+        return self.storage.buffer.name
+
+    @property
+    def dtype(self) -> str:
+        """dtype of the view."""
+        return self._dtype
+
+    @property
+    def shape(self) -> tuple:
+        """Shape of the view; dimensions known only at run time are expressions."""
+        return self._shape
+
+    @property
+    def scope(self) -> str:
+        """Scope string, e.g. ``tik.scope_ubuf``."""
+        return TIK_SCOPE[self.storage.buffer.scope]
+
+    @property
+    def size(self) -> Any:
+        """Elements of the view."""
+        return product(self._shape)
+
+    def ref(self) -> ir.Ref:
+        """IR operand of the view's start."""
+        if self._ref is None:
+            self._ref = ir.Ref(self.storage.buffer, self._dtype, self.offset)
+        return self._ref
+
+    def bytes_left(self) -> int | None:
+        """Bytes from the view's start to the end of the tensor; None when that is known only at run time."""
+        if self.total is None or self.offset.__class__ is not int:
+            return None
+        return (self.total - self.offset) * SIZE[self._dtype]
+
+    def is_tensor_slice(self) -> bool:
+        """Whether the view is not a whole, densely stored tensor."""
+        size = self.size
+        return not self.dense or self.total is None or size.__class__ is not int or size != self.total
+
+    def is_single_point(self) -> bool:
+        """Whether the view came from integer indices only (``t[i]``)."""
+        return self.point
+
+    def is_same_tensor(self, second_tensor: Tensor) -> bool:
+        """Whether both are views of one tensor."""
+        return self.storage is second_tensor.storage
+
+    # ---- views ----
+    def shifted(self, elements: Any) -> Tensor:
+        """The single element ``elements`` after the view's start."""
+        offset = self.offset + as_index(elements)
+        return Tensor(self.storage, self._dtype, (1,), (1,), offset, self.total, True, True)
+
+    def __getitem__(self, key: Index) -> Tensor:
+        if key.__class__ is not tuple:
+            key = (key,)
+        shape, strides = self._shape, self.strides
+        if len(key) != len(shape):
+            if len(key) != 1:
+                raise TikError(
+                    describe(f"tensor {self.name}", "number of indices", len(key), f"1 or its rank {len(shape)}"),
+                    user_location(),
+                )
+            if not self.dense:
+                raise TikError(
+                    f"tensor {self.name}: a non-contiguous slice of rank {len(shape)} takes "
+                    f"{len(shape)} indices, not one",
+                    user_location(),
+                )
+            shape, strides = (product(shape),), (1,)
+        offset = self.offset
+        new_shape, new_strides = [], []
+        dense, point, seen = True, True, False
+        for k, item in enumerate(key):
+            dim = shape[k]
+            start, length, step, is_slice = self._dimension(item, dim, k)
+            offset = offset + start * strides[k]
+            new_shape.append(length)
+            new_strides.append(strides[k] * step)
+            point = point and not is_slice
+            # Dense: once a dimension is longer than one, all later ones must be whole.
+            whole = length is dim or length.__class__ is int and dim.__class__ is int and length == dim
+            if seen and not whole or step != 1 and not (length.__class__ is int and length == 1):
+                dense = False
+            seen = seen or not (length.__class__ is int and length == 1)
+        return Tensor(
+            self.storage,
+            self._dtype,
+            tuple(new_shape),
+            tuple(new_strides),
+            offset,
+            self.total,
+            dense and self.dense,
+            point,
+        )
+
+    def _dimension(self, item: Any, dim: Any, axis: int) -> tuple[Any, Any, int, bool]:
+        if not isinstance(item, slice):
+            i = as_index(item)
+            if i.__class__ is int:
+                if i == -1:
+                    return dim - 1, 1, 1, False
+                if dim.__class__ is int and not 0 <= i < dim and not self.storage.builder.dead:
+                    raise self._bounds("index", i, dim - 1, axis)
+            return i, 1, 1, False
+        step = 1 if item.step is None else item.step
+        if step.__class__ is not int or step < 1:
+            raise TikError(
+                describe(f"tensor {self.name}", f"step of slice in dimension {axis}", item.step, "a Python int >= 1"),
+                user_location(),
+            )
+        start = 0 if item.start is None else as_index(item.start)
+        stop = dim if item.stop is None else as_index(item.stop)
+        if dim.__class__ is int:
+            start = start + dim if start.__class__ is int and start < 0 else start
+            stop = stop + dim if stop.__class__ is int and stop < 0 else stop
+        if not self.storage.builder.dead:
+            self._check_slice(start, stop, dim, axis)
+        length = stop - start
+        if step != 1:
+            length = (length + step - 1) // step
+        return start, length, step, True
+
+    def _check_slice(self, start: Any, stop: Any, dim: Any, axis: int) -> None:
+        if dim.__class__ is int:
+            for what, v in (("start of slice", start), ("stop of slice", stop)):
+                if v.__class__ is int and not 0 <= v <= dim:
+                    raise self._bounds(what, v, dim, axis)
+        if start.__class__ is int and stop.__class__ is int and stop < start:
+            raise TikError(
+                describe(
+                    f"tensor {self.name}", f"stop of slice in dimension {axis}", stop, f"at least its start {start}"
+                ),
+                user_location(),
+            )
+
+    def _bounds(self, what: str, value: int, top: int, axis: int) -> TikOverflowError:
+        return TikOverflowError(
+            describe(f"tensor {self.name}", f"{what} in dimension {axis}", value, f"0..{top}"), user_location()
+        )
+
+    def reshape(self, new_shape: Any) -> Tensor:
+        """A view of the same elements with another shape; the view must be contiguous."""
+        shape = tuple(as_index(d) for d in (new_shape if isinstance(new_shape, (list, tuple)) else (new_shape,)))
+        if not self.dense:
+            raise TikError(
+                f"tensor {self.name}.reshape: the view is a non-contiguous slice; accepted: contiguous views",
+                user_location(),
+            )
+        old, new = product(self._shape), product(shape)
+        if old.__class__ is int and new.__class__ is int and old != new:
+            raise TikError(
+                describe(
+                    f"tensor {self.name}.reshape",
+                    "new_shape",
+                    f"{shape} of {new} elements",
+                    f"shapes of {old} elements",
+                ),
+                user_location(),
+            )
+        return Tensor(self.storage, self._dtype, shape, contiguous_strides(shape), self.offset, self.total)
+
+    def flatten(self) -> Tensor:
+        """The view as one dimension."""
+        return self.reshape((product(self._shape),))
+
+    def reinterpret_cast_to(self, dtype: str) -> Tensor:
+        """The same bits as another dtype. A narrower dtype appends a dimension of the size ratio, a wider
+        one divides the last dimension."""
+        if dtype not in DTYPES:
+            raise TikError(
+                describe(f"tensor {self.name}.reinterpret_cast_to", "dtype", dtype, ", ".join(DTYPES)), user_location()
+            )
+        old, new = SIZE[self._dtype], SIZE[dtype]
+        if not self.dense:
+            raise TikError(
+                f"tensor {self.name}.reinterpret_cast_to: the view is a non-contiguous slice; accepted: "
+                "contiguous views",
+                user_location(),
+            )
+        if old == new:
+            return Tensor(self.storage, dtype, self._shape, self.strides, self.offset, self.total, True, self.point)
+        if old > new:
+            ratio = old // new
+            shape = (*self._shape, ratio)
+            total = None if self.total is None else self.total * ratio
+            return Tensor(self.storage, dtype, shape, contiguous_strides(shape), self.offset * ratio, total)
+        return self._widen(dtype, new // old)
+
+    def _widen(self, dtype: str, ratio: int) -> Tensor:
+        last = self._shape[-1]
+        api = f"tensor {self.name}.reinterpret_cast_to"
+        if last.__class__ is int and last % ratio:
+            raise TikError(
+                describe(api, f"last dimension for {self._dtype} to {dtype}", last, f"multiples of {ratio}"),
+                user_location(),
+            )
+        if self.offset.__class__ is int and self.offset % ratio:
+            raise TikAlignError(
+                describe(api, f"offset for {self._dtype} to {dtype}", self.offset, f"multiples of {ratio} elements"),
+                user_location(),
+            )
+        shape = (*self._shape[:-1], last // ratio)
+        total = None if self.total is None else self.total // ratio
+        return Tensor(self.storage, dtype, shape, contiguous_strides(shape), self.offset // ratio, total)
+
+    # ---- elements ----
+    def set_as(self, value: Any, dst_offset: Any = 0, src_offset: Any = None) -> None:
+        """Write one element: the bits of a tensor element, or a number, Scalar or expression converted to
+        the dtype."""
+        b = self.storage.builder
+        if b.dead:
+            return
+        api = f"tensor {self.name}.set_as"
+        target = self if dst_offset.__class__ is int and dst_offset == 0 else self.shifted(dst_offset)
+        _check_element(target, api, _GM_WRITE_FAMILIES)
+        if isinstance(value, Tensor):
+            source = value if src_offset is None else value.shifted(src_offset)
+            _check_element(source, api, _GM_WRITE_FAMILIES)
+            raw = _RAW[SIZE[self._dtype]]
+            register = b.temporary(raw)
+            loc = b.loc()
+            b.body.append(ir.Load(register.value, source.ref(), loc))
+            b.body.append(ir.Store(ir.Ref(target.storage.buffer, raw, target.offset), register, loc))
+            return
+        b.body.append(ir.Store(target.ref(), cast(as_expr(value), self._dtype), b.loc()))
+
+    def __setitem__(self, key: Index, value: Any) -> None:
+        self[key].set_as(value)
+
+    def __tik_expr__(self) -> Expr:
+        """The first element, loaded into a temporary register."""
+        b = self.storage.builder
+        register = b.temporary(self._dtype)
+        if not b.dead:
+            _check_element(self, f"tensor {self.name} in an expression", _GM_WRITE_FAMILIES)
+            b.body.append(ir.Load(register.value, self.ref(), b.loc()))
+        return register
+
+    def _compare(self, op: str, other: Any) -> Any:
+        right = other.__tik_expr__() if isinstance(other, Tensor) else other
+        return binary(op, self.__tik_expr__(), right)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare("<", other)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare("<=", other)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(">", other)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(">=", other)
+
+    def __eq__(self, other: Any) -> Any:
+        return False if other is None else self._compare("==", other)
+
+    def __ne__(self, other: Any) -> Any:
+        return True if other is None else self._compare("!=", other)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __bool__(self) -> bool:
+        raise TikError(
+            f"tensor {self.name} has no Python truth value: compare an element in tik_instance.if_scope(...)",
+            user_location(),
+        )
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.name}, {self._dtype}, {self._shape}, {self.scope}, offset={self.offset})"
+
+
+def _check_element(tensor: Tensor, api: str, gm_families: tuple[str, ...]) -> None:
+    storage = tensor.storage
+    b = storage.builder
+    b.check_alive(storage, api)
+    storage.used = True
+    scope = storage.buffer.scope
+    if scope not in (ir.UB, ir.GM) or scope == ir.GM and b.family not in gm_families:
+        raise b.fail(
+            TikScopeError,
+            api,
+            f"scope of tensor {tensor.name} on {b.soc.name}",
+            scope,
+            "ub and gm" if b.family in gm_families else "ub",
+        )
+    left = tensor.bytes_left()
+    if left is not None and left < SIZE[tensor.dtype]:
+        raise TikOverflowError(
+            f"{api}: tensor {tensor.name} overflow: bytes needed {SIZE[tensor.dtype]}, bytes there {left}",
+            user_location(),
+        )

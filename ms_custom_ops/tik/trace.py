@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a kernel function to a Program."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+from ms_custom_ops.errors import TikError
+from ms_custom_ops.soc import current_soc, use_soc
+from ms_custom_ops.tik import ir
+from ms_custom_ops.tik.kernel import _collector
+
+
+def trace(function: Callable[..., Any], *args: Any, soc: str | None = None, **kwargs: Any) -> ir.Program:
+    """Program of the kernel that ``function(*args, **kwargs)`` builds for chip ``soc`` (default: the current
+    one).
+
+    The Tik instance is found whether or not the function returns it. Raises TikError when the function built
+    no kernel or more than one, SocError for an unknown chip, and whatever the kernel itself raises.
+    """
+    name = getattr(function, "__qualname__", None) or type(function).__name__
+    chip = use_soc(soc) if soc is not None else contextlib.nullcontext()
+    collected: list[Any] = []
+    token = _collector.set(collected)
+    try:
+        with chip:
+            current_soc()
+            function(*args, **kwargs)
+    finally:
+        _collector.reset(token)
+    programs = [p for instance in collected for p in instance.programs]
+    if not programs:
+        made = "no Tik instance was made" if not collected else "its Tik instance was not finished"
+        raise TikError(
+            f"trace: {name} built no kernel ({made}); accepted: a function that calls tik_instance.BuildCCE(...) once"
+        )
+    # A second BuildCCE of one instance under one name is a kernel built again, not another one.
+    names = [n for instance in collected for n in dict.fromkeys(instance.kernel_names)]
+    if len(names) > 1:
+        raise TikError(
+            f"trace: {name} built {len(names)} kernels ({', '.join(names)}); "
+            "accepted: a function that calls tik_instance.BuildCCE(...) once"
+        )
+    return programs[0]
+
+
+__all__ = ["trace"]
