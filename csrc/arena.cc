@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "arena.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "forksafe.h"
+
+namespace mco {
+
+namespace {
+
+constexpr size_t kKeptArenas = 64;
+constexpr int64_t kKeptWorkspaceBytes = int64_t(256) << 20;
+
+struct Pool {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Arena>> arenas;
+  std::vector<std::pair<int64_t, std::unique_ptr<Block64>>> workspaces;
+  int64_t workspace_bytes = 0;
+};
+
+Pool& pool() { return fork_safe<Pool>(); }
+
+}  // namespace
+
+Block64::~Block64() { std::free(base_); }
+
+uint8_t* Block64::reserve(int64_t bytes) {
+  if (base_ && bytes <= bytes_) return base_;
+  const int64_t whole = round_up(bytes + kPadding, 64);
+  void* fresh = std::aligned_alloc(64, size_t(whole));
+  if (!fresh) fail("out of memory: %lld bytes", (long long)bytes);
+  std::memset(fresh, 0, size_t(whole));
+  std::free(base_);
+  base_ = static_cast<uint8_t*>(fresh);
+  bytes_ = bytes;
+  return base_;
+}
+
+void Arena::fit(const Program& p) {
+  for (int s = UB; s < kScopes; ++s) base_[s] = memory_[s].reserve(p.arena_bytes[s]);
+}
+
+std::unique_ptr<Arena> take_arena() {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  if (p.arenas.empty()) return std::make_unique<Arena>();
+  auto arena = std::move(p.arenas.back());
+  p.arenas.pop_back();
+  return arena;
+}
+
+void give_arena(std::unique_ptr<Arena> arena) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  if (p.arenas.size() < kKeptArenas) p.arenas.push_back(std::move(arena));
+}
+
+std::unique_ptr<Block64> take_workspace(int64_t bytes) {
+  Pool& p = pool();
+  {
+    std::lock_guard<std::mutex> lock(p.mutex);
+    for (size_t i = 0; i < p.workspaces.size(); ++i) {
+      if (p.workspaces[i].first < bytes || p.workspaces[i].first > 2 * bytes + 4096) continue;
+      auto memory = std::move(p.workspaces[i].second);
+      p.workspace_bytes -= p.workspaces[i].first;
+      p.workspaces.erase(p.workspaces.begin() + std::ptrdiff_t(i));
+      return memory;
+    }
+  }
+  return std::make_unique<Block64>();
+}
+
+void give_workspace(std::unique_ptr<Block64> memory, int64_t bytes) {
+  Pool& p = pool();
+  std::lock_guard<std::mutex> lock(p.mutex);
+  if (p.workspace_bytes + bytes > kKeptWorkspaceBytes) return;
+  p.workspace_bytes += bytes;
+  p.workspaces.emplace_back(bytes, std::move(memory));
+}
+
+}  // namespace mco

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "atomics.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "number.h"
+
+namespace mco {
+
+namespace {
+
+template <int Bytes>
+struct Word;
+template <>
+struct Word<1> {
+  typedef uint8_t type;
+};
+template <>
+struct Word<2> {
+  typedef uint16_t type;
+};
+template <>
+struct Word<4> {
+  typedef uint32_t type;
+};
+
+template <DType T, class Bits>
+Bits added(Bits old, Bits more, bool saturate) {
+  if constexpr (is_float(T)) {
+    Bits out;
+    store_float(&out, load_float(&old, T) + load_float(&more, T), T, saturate);
+    return out;
+  } else {
+    return Bits(old + more);
+  }
+}
+
+template <DType T>
+void add_all(uint8_t* at, const uint8_t* bytes, int64_t size, bool saturate, bool concurrent) {
+  typedef typename Word<kSize[T]>::type Bits;
+  for (int64_t i = 0; i < size; i += int64_t(sizeof(Bits))) {
+    Bits old, more;
+    std::memcpy(&more, bytes + i, sizeof more);
+    if (!concurrent) {
+      std::memcpy(&old, at + i, sizeof old);
+      old = added<T>(old, more, saturate);
+      std::memcpy(at + i, &old, sizeof old);
+      continue;
+    }
+    Bits* element = reinterpret_cast<Bits*>(at + i);
+    old = __atomic_load_n(element, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(element, &old, added<T>(old, more, saturate), true, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED)) {
+    }
+  }
+}
+
+void add_floats(uint8_t* at, const uint8_t* bytes, int64_t size) {
+  constexpr int64_t kChunk = 64;
+  float a[kChunk], b[kChunk];
+  for (int64_t done = 0; done < size;) {
+    const int64_t part = std::min<int64_t>(size - done, int64_t(sizeof a));
+    std::memcpy(a, at + done, size_t(part));
+    std::memcpy(b, bytes + done, size_t(part));
+    for (int64_t i = 0; i < part / 4; ++i) a[i] += b[i];
+    std::memcpy(at + done, a, size_t(part));
+    done += part;
+  }
+}
+
+}  // namespace
+
+void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool saturate, bool concurrent) {
+  if (concurrent && reinterpret_cast<uintptr_t>(at) % kSize[t]) {
+    fail("an atomic add at an address that is no multiple of the element size needs deterministic=1");
+  }
+  if (t == F32 && !concurrent) return add_floats(at, bytes, size);
+  switch (t) {
+    case F32: return add_all<F32>(at, bytes, size, saturate, concurrent);
+    case F16: return add_all<F16>(at, bytes, size, saturate, concurrent);
+    case BF16: return add_all<BF16>(at, bytes, size, saturate, concurrent);
+    case I8: return add_all<I8>(at, bytes, size, saturate, concurrent);
+    case I16: return add_all<I16>(at, bytes, size, saturate, concurrent);
+    case I32: return add_all<I32>(at, bytes, size, saturate, concurrent);
+    default: fail("an atomic add of %s; accepted: float32, float16, bfloat16, int8, int16, int32", kDTypeName[t]);
+  }
+}
+
+void AtomicLog::add(uint32_t buffer, uint8_t* at, const uint8_t* bytes, int64_t size, DType t) {
+  entries_.push_back({at, size, t});
+  data_.insert(data_.end(), bytes, bytes + size);
+  if (!touches(buffer)) buffers_.push_back(buffer);
+}
+
+bool AtomicLog::touches(uint32_t buffer) const {
+  return std::find(buffers_.begin(), buffers_.end(), buffer) != buffers_.end();
+}
+
+void AtomicLog::apply(bool saturate) {
+  const uint8_t* bytes = data_.data();
+  for (const Entry& e : entries_) {
+    atomic_add(e.at, bytes, e.size, e.dtype, saturate, false);
+    bytes += e.size;
+  }
+  entries_.clear();
+  data_.clear();
+  buffers_.clear();
+}
+
+BlockOrder::BlockOrder(int64_t blocks, bool saturate)
+    : state_(size_t(blocks), State::Running), pending_(size_t(blocks)), saturate_(saturate) {}
+
+bool BlockOrder::has_turn(int64_t block) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return next_ >= block;
+}
+
+void BlockOrder::wait_turn(int64_t block) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  changed_.wait(lock, [&] { return next_ >= block || aborted_; });
+  if (next_ < block) throw Aborted();
+}
+
+// Lands what the blocks left behind, in their order.
+void BlockOrder::advance() {
+  const int64_t before = next_;
+  while (next_ < int64_t(state_.size()) && state_[size_t(next_)] != State::Running) {
+    pending_[size_t(next_)].apply(saturate_);
+    ++next_;
+  }
+  if (next_ != before) changed_.notify_all();
+}
+
+void BlockOrder::check_stuck() {
+  if (arrived_ && ended_ && arrived_ + ended_ == int64_t(state_.size())) {
+    stuck_ = true;
+    changed_.notify_all();
+  }
+}
+
+std::string BlockOrder::ended_blocks() const {
+  std::string text;
+  for (size_t i = 0; i < state_.size(); ++i) {
+    if (state_[i] == State::Ended) text += (text.empty() ? "" : ", ") + std::to_string(i);
+  }
+  return text;
+}
+
+void BlockOrder::arrive(int64_t block, AtomicLog& log, const std::string& kernel, const std::string& where) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  pending_[size_t(block)] = std::move(log);
+  log = AtomicLog();
+  state_[size_t(block)] = State::Arrived;
+  ++arrived_;
+  advance();
+  if (arrived_ == int64_t(state_.size())) {
+    std::fill(state_.begin(), state_.end(), State::Running);
+    arrived_ = 0;
+    next_ = 0;
+    ++stage_;
+    changed_.notify_all();
+    return;
+  }
+  check_stuck();
+  const uint64_t stage = stage_;
+  changed_.wait(lock, [&] { return stage_ != stage || aborted_ || stuck_; });
+  if (stage_ != stage) return;
+  if (!stuck_) throw Aborted();
+  fail("block_barrier: blocks [%s] of %s ended while block %lld waits; accepted: every block arrives [%s]",
+       ended_blocks().c_str(), kernel.c_str(), (long long)block, where.c_str());
+}
+
+void BlockOrder::end(int64_t block, AtomicLog& log) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  pending_[size_t(block)] = std::move(log);
+  log = AtomicLog();
+  state_[size_t(block)] = State::Ended;
+  ++ended_;
+  advance();
+  check_stuck();
+}
+
+void BlockOrder::abort() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  aborted_ = true;
+  changed_.notify_all();
+}
+
+}  // namespace mco

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Atomic adds of the blocks: the arithmetic, the log of a block whose turn has not come, and the order of blocks.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "base.h"
+
+namespace mco {
+
+// at[i] += bytes[i] in dtype t. `concurrent`: other threads add to the same elements at the same time.
+void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool saturate, bool concurrent);
+
+// Adds of one block that wait until every lower block is done.
+class AtomicLog {
+ public:
+  void add(uint32_t buffer, uint8_t* at, const uint8_t* bytes, int64_t size, DType t);
+  void apply(bool saturate);
+  bool empty() const { return entries_.empty(); }
+  bool touches(uint32_t buffer) const;
+  int64_t bytes() const { return int64_t(data_.size()); }
+
+ private:
+  struct Entry {
+    uint8_t* at;
+    int64_t size;
+    DType dtype;
+  };
+  std::vector<Entry> entries_;
+  std::vector<uint8_t> data_;
+  std::vector<uint32_t> buffers_;
+};
+
+// Progress of the blocks of one run. A block's turn comes when every lower block has ended or waits at the barrier:
+// then all adds of the lower blocks (of this stage between two barriers) have landed.
+class BlockOrder {
+ public:
+  BlockOrder(int64_t blocks, bool saturate);
+
+  bool has_turn(int64_t block);
+  void wait_turn(int64_t block);
+  // The block reaches a barrier; returns when all have. Throws when one ended instead; `where` is its location.
+  void arrive(int64_t block, AtomicLog& log, const std::string& kernel, const std::string& where);
+  void end(int64_t block, AtomicLog& log);
+  // A block failed: blocks waiting at the barrier give up.
+  void abort();
+
+ private:
+  enum class State : uint8_t { Running, Arrived, Ended };
+  void advance();
+  void check_stuck();
+  std::string ended_blocks() const;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<State> state_;
+  std::vector<AtomicLog> pending_;
+  const bool saturate_;
+  int64_t next_ = 0;  // lowest block that is still running
+  int64_t arrived_ = 0, ended_ = 0;
+  uint64_t stage_ = 0;
+  bool aborted_ = false, stuck_ = false;
+};
+
+// Thrown out of a block that gave up because another one failed.
+struct Aborted {};
+
+}  // namespace mco

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capi.h"
+
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "forksafe.h"
+#include "fpenv.h"
+#include "pool.h"
+#include "program.h"
+#include "run.h"
+#include "simd/kernels.h"
+
+#ifndef MCO_VERSION
+#define MCO_VERSION "1"  // of the C interface
+#endif
+
+// A loaded program with its number of references.
+struct mco_program {
+  explicit mco_program(std::unique_ptr<mco::Program> p) : program(std::move(p)) {}
+  const std::unique_ptr<mco::Program> program;
+  mutable std::atomic<int64_t> references{1};
+};
+
+namespace {
+
+void set_error(char* err, size_t errlen, const char* text) {
+  if (err && errlen) std::snprintf(err, errlen, "%s", text);
+}
+
+// Runs `body`; whatever it throws becomes an error text.
+template <class F>
+int guarded(char* err, size_t errlen, F body) {
+  try {
+    body();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    set_error(err, errlen, "out of memory");
+  } catch (const std::exception& e) {
+    set_error(err, errlen, e.what());
+  } catch (...) {
+    set_error(err, errlen, "unknown error");
+  }
+  return 1;
+}
+
+void retain(const mco_program* p) { p->references.fetch_add(1, std::memory_order_relaxed); }
+
+void release(const mco_program* p) {
+  if (p->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p;
+}
+
+// A reference held for a scope.
+class Held {
+ public:
+  explicit Held(const mco_program* p) : p_(p) { retain(p); }
+  ~Held() { release(p_); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+ private:
+  const mco_program* p_;
+};
+
+struct Table {
+  std::mutex mutex;
+  std::map<std::string, mco_program*> programs;
+};
+
+mco_program* load(const uint8_t* bytes, size_t size) {
+  if (!bytes) mco::fail("program bytes: no bytes");
+  mco::FloatingPointDefaults defaults;
+  return new mco_program(mco::decode_program(bytes, size));
+}
+
+}  // namespace
+
+extern "C" {
+
+int mco_load(const uint8_t* bytes, size_t size, mco_program** out, char* err, size_t errlen) {
+  return guarded(err, errlen, [&] {
+    if (!out) mco::fail("mco_load: no place for the program");
+    *out = nullptr;
+    *out = load(bytes, size);
+  });
+}
+
+void mco_free(mco_program* program) {
+  if (program) release(program);
+}
+
+int mco_run(const mco_program* program, const mco_tensor* tensors, int n, const mco_scalar* scalars, int ns,
+            const mco_options* options, char* err, size_t errlen) {
+  return guarded(err, errlen, [&] {
+    if (!program) mco::fail("mco_run: no program");
+    mco_options o{};
+    o.deterministic = 1;
+    if (options) {
+      if (options->struct_size != sizeof o) {
+        mco::fail("mco_run: options have %u bytes; accepted: %zu", options->struct_size, sizeof o);
+      }
+      o = *options;
+    }
+    if (o.mode != MCO_MODE_FAST) mco::fail("mco_run: mode is %d; accepted: 0 (fast)", o.mode);
+    const Held held(program);
+    mco::Run(*program->program, tensors, n, scalars, ns, o).execute();
+  });
+}
+
+int mco_program_counts(const mco_program* program, int* inputs, int* outputs, int* scalars) {
+  if (!program) return 1;
+  const mco::Program& p = *program->program;
+  if (inputs) *inputs = int(p.inputs.size());
+  if (outputs) *outputs = int(p.outputs.size());
+  if (scalars) *scalars = int(p.input_scalars.size());
+  return 0;
+}
+
+int mco_program_io(const mco_program* program, int index, mco_io* out) {
+  if (!program || !out || index < 0) return 1;
+  const mco::Program& p = *program->program;
+  std::memset(out, 0, sizeof *out);
+  size_t i = size_t(index);
+  const size_t tensors = p.inputs.size() + p.outputs.size();
+  if (i >= tensors) {
+    i -= tensors;
+    if (i >= p.input_scalars.size()) return 1;
+    const mco::Register& r = p.registers[p.input_scalars[i]];
+    out->name = r.name.c_str();
+    out->dtype = r.dtype;
+    out->bytes = mco::kSize[r.dtype];
+    return 0;
+  }
+  const mco::Buffer& b = p.buffers[i < p.inputs.size() ? p.inputs[i] : p.outputs[i - p.inputs.size()]];
+  out->name = b.name.c_str();
+  out->dtype = b.dtype;
+  out->rank = int32_t(b.dims.size());
+  out->bytes = b.size_bytes;
+  for (size_t d = 0; d < b.dims.size() && d < MCO_MAX_RANK; ++d) out->dims[d] = b.dims[d];
+  return 0;
+}
+
+const char* mco_program_meta(const mco_program* program, const char* key) {
+  if (!program || !key) return nullptr;
+  for (const auto& entry : program->program->meta) {
+    if (entry.first == key) return entry.second.c_str();
+  }
+  return nullptr;
+}
+
+int mco_table_put(const char* key, const uint8_t* bytes, size_t size, char* err, size_t errlen) {
+  return guarded(err, errlen, [&] {
+    if (!key) mco::fail("mco_table_put: no key");
+    Table& table = mco::fork_safe<Table>();
+    {
+      std::lock_guard<std::mutex> lock(table.mutex);
+      if (table.programs.count(key)) return;
+    }
+    mco_program* fresh = load(bytes, size);  // outside of the lock: others can find theirs meanwhile
+    const std::lock_guard<std::mutex> lock(table.mutex);
+    try {
+      if (!table.programs.emplace(key, fresh).second) release(fresh);
+    } catch (...) {
+      release(fresh);
+      throw;
+    }
+  });
+}
+
+const mco_program* mco_table_find(const char* key) {
+  if (!key) return nullptr;
+  const mco_program* found = nullptr;
+  guarded(nullptr, 0, [&] {
+    Table& table = mco::fork_safe<Table>();
+    std::lock_guard<std::mutex> lock(table.mutex);
+    const auto it = table.programs.find(key);
+    if (it == table.programs.end()) return;
+    retain(it->second);
+    found = it->second;
+  });
+  return found;
+}
+
+int64_t mco_table_size(void) {
+  Table& table = mco::fork_safe<Table>();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  return int64_t(table.programs.size());
+}
+
+void mco_set_threads(int n) { mco::ThreadPool::set_threads(n); }
+int mco_get_threads(void) { return mco::ThreadPool::threads(); }
+
+int mco_set_isa(const char* name, char* err, size_t errlen) {
+  return guarded(err, errlen, [&] {
+    std::string error;
+    if (!mco::set_kernel_level(name, error)) throw mco::Error(error);
+  });
+}
+
+const char* mco_get_isa(void) { return mco::kernel_level(); }
+
+const char* mco_version(void) { return MCO_VERSION; }
+
+}  // extern "C"

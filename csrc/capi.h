@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// C interface of the engine: pure C types, no exception leaves it. Used by ctypes from Python and by the MindSpore
+// glue, which is compiled against another C++ ABI.
+#ifndef MCO_CAPI_H_
+#define MCO_CAPI_H_
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define MCO_API __attribute__((visibility("default")))
+#else
+#define MCO_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct mco_program mco_program;
+
+// Memory of one GM tensor. `data` may be null when `bytes` is 0. Any alignment.
+typedef struct mco_tensor {
+  void* data;
+  int64_t bytes;
+} mco_tensor;
+
+// Value of one InputScalar: `i` for integer registers (uint64 as its bit pattern), `f` for float registers.
+typedef struct mco_scalar {
+  int64_t i;
+  double f;
+} mco_scalar;
+
+enum { MCO_MODE_FAST = 0 };
+
+// A null pointer stands for the defaults; set `struct_size` to sizeof(mco_options).
+typedef struct mco_options {
+  uint32_t struct_size;
+  int32_t mode;           // MCO_MODE_FAST; other modes are refused by name
+  int32_t threads;        // 0: the number set by mco_set_threads
+  int32_t deterministic;  // 1: atomic adds land in block order; 0: at once
+} mco_options;
+
+// Decodes and checks `size` bytes of a Program. Returns 0 and a program with one reference, or 1 with a text in err.
+MCO_API int mco_load(const uint8_t* bytes, size_t size, mco_program** out, char* err, size_t errlen);
+// Drops one reference. A program that still runs lives until the run ends.
+MCO_API void mco_free(mco_program* program);
+
+// Runs a program on `n` tensors (inputs, then outputs) and `ns` scalars. Returns 0, or 1 with a text in err.
+// Safe to call from several threads at once, also with the same program.
+MCO_API int mco_run(const mco_program* program, const mco_tensor* tensors, int n, const mco_scalar* scalars, int ns,
+                    const mco_options* options, char* err, size_t errlen);
+
+enum { MCO_MAX_RANK = 16 };
+
+// One operand of a program. `dtype` is the code of the binary form; unknown dims are -1; bytes is -1 when unknown.
+typedef struct mco_io {
+  const char* name;
+  int32_t dtype;
+  int32_t rank;
+  int64_t dims[MCO_MAX_RANK];
+  int64_t bytes;
+} mco_io;
+
+// Numbers of inputs, outputs and input scalars; any pointer may be null.
+MCO_API int mco_program_counts(const mco_program* program, int* inputs, int* outputs, int* scalars);
+// Operand `index` of inputs then outputs then scalars (rank 0). Returns 0, or 1 when there is no such operand.
+// The name lives as long as the program.
+MCO_API int mco_program_io(const mco_program* program, int index, mco_io* out);
+// Value of a meta entry of the program, or null.
+MCO_API const char* mco_program_meta(const mco_program* program, const char* key);
+
+// The table of programs of this process. Putting a key that is there already keeps the first program.
+MCO_API int mco_table_put(const char* key, const uint8_t* bytes, size_t size, char* err, size_t errlen);
+// A new reference (mco_free gives it back), or null when the key is unknown.
+MCO_API const mco_program* mco_table_find(const char* key);
+MCO_API int64_t mco_table_size(void);
+
+// Threads a run uses at most; n < 1 restores the number of hardware threads.
+MCO_API void mco_set_threads(int n);
+MCO_API int mco_get_threads(void);
+
+// SIMD level: "generic", "avx2", "avx512", or "auto" for the best one here. Returns 1 with a text when it is not
+// available.
+MCO_API int mco_set_isa(const char* name, char* err, size_t errlen);
+MCO_API const char* mco_get_isa(void);
+
+MCO_API const char* mco_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  // MCO_CAPI_H_

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compare and select: bits are packed little endian, one per lane, repeat after repeat.
+#include <cstring>
+
+#include "handlers.h"
+#include "lanes.h"
+#include "number.h"
+
+namespace mco {
+
+namespace {
+
+constexpr int64_t kCompares = 6;
+
+// d[i] = bit i of sel ? a[i] : b[i]
+template <class T>
+void select(uint8_t* d, const uint8_t* sel, const uint8_t* a, const uint8_t* b, int n) {
+  T x[kMaxLanes], y[kMaxLanes];
+  std::memcpy(x, a, size_t(n) * sizeof(T));
+  std::memcpy(y, b, size_t(n) * sizeof(T));
+  for (int i = 0; i < n; i += 8) {
+    const unsigned byte = sel[i / 8];
+    for (int k = 0; k < 8; ++k) y[i + k] = byte >> k & 1 ? x[i + k] : y[i + k];
+  }
+  std::memcpy(d, y, size_t(n) * sizeof(T));
+}
+
+void select_any(int size, uint8_t* d, const uint8_t* sel, const uint8_t* a, const uint8_t* b, int n) {
+  switch (size) {
+    case 1: return select<uint8_t>(d, sel, a, b, n);
+    case 2: return select<uint16_t>(d, sel, a, b, n);
+    case 4: return select<uint32_t>(d, sel, a, b, n);
+    default: return select<uint64_t>(d, sel, a, b, n);
+  }
+}
+
+// One element of a scalar argument, as bits.
+void scalar_bits(const Machine& m, const Instr& in, DType t, uint8_t out[8]) {
+  value_to_bits(m.value_arg(in, arg_index(*in.op, "scalar"), t), t, out);
+}
+
+}  // namespace
+
+void check_compare(const Program& p, const Instr& in) {
+  for (int i = 0; i < int(in.tensors.size()); ++i) need_scope(p, in, i, kOnChip);
+  need_dtype(p, in, 1, kNumeric);
+  if (in.tensors.size() > 2) need_same_dtype(p, in, 1, 2);
+  need_attr(p, in, "compare", 0, kCompares - 1);
+}
+
+void run_compare(Machine& m, const Instr& in) {
+  Plan local;
+  const Plan& p = plan_of(m, in, local);
+  const bool scalar = in.op->code == 1;
+  const DType t = in.tensors[1].dtype;
+  alignas(64) uint8_t a[kVectorBytes + 64], b[kVectorBytes + 64] = {}, bits[kMaxLanes / 8];
+  if (scalar) scalar_bits(m, in, t, b);
+  if (p.empty()) return;
+  const int64_t per_repeat = p.lanes / 8;
+  const uint8_t* s0 = m.read(in, 1, p.operand[0].lo, p.operand[0].hi);
+  const uint8_t* s1 = scalar ? nullptr : m.read(in, 2, p.operand[1].lo, p.operand[1].hi);
+  uint8_t* d = m.write(in, 0, 0, Wide(p.repeats) * per_repeat);
+  const bool dense = p.operand[0].dense() && (scalar || p.operand[1].dense());
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    const uint8_t *x = s0 + r * p.operand[0].rep, *y = scalar ? b : s1 + r * p.operand[1].rep;
+    if (!dense) {
+      gather_lanes(a, x, p.operand[0], p, p.lanes);
+      x = a;
+      if (!scalar) {
+        gather_lanes(b, y, p.operand[1], p, p.lanes);
+        y = b;
+      }
+    }
+    m.kernels.compare[t](bits, x, y, p.lanes, int(in.attrs[0]), scalar);
+    std::memcpy(d + r * per_repeat, bits, size_t(per_repeat));
+  }
+}
+
+void check_select(const Program& p, const Instr& in) {
+  for (int i = 0; i < int(in.tensors.size()); ++i) need_scope(p, in, i, kOnChip);
+  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
+  for (int i = 2; i < int(in.tensors.size()); ++i) need_same_dtype(p, in, 0, i);
+  const int64_t mode = in.attrs[1], successive = in.op->code == 0 ? 2 : 1;
+  if (mode != 0 && mode != successive) {
+    refuse(p, in, "mode", std::to_string(mode), format("0 or %d", int(successive)));
+  }
+}
+
+void run_select(Machine& m, const Instr& in) {
+  Plan local;
+  const Plan& p = plan_of(m, in, local);
+  const bool scalar = in.op->code == 1;
+  const int size = in.tensors[0].size;
+  alignas(64) uint8_t d[kVectorBytes], a[kVectorBytes] = {}, b[kVectorBytes] = {}, bits[kMaxLanes / 8];
+  if (scalar) {
+    uint8_t one[8] = {};
+    scalar_bits(m, in, in.tensors[0].dtype, one);
+    for (int i = 0; i < p.lanes; ++i) std::memcpy(b + i * size, one, size_t(size));
+  }
+  if (p.repeats == 0) return;
+  const int64_t bytes = p.lanes / 8, step = in.attrs[1] ? bytes : 0;
+  const uint8_t* sel = m.read(in, 1, 0, Wide(p.repeats - 1) * step + bytes);
+  if (p.empty()) return;
+  const uint8_t* s0 = m.read(in, 2, p.operand[1].lo, p.operand[1].hi);
+  const uint8_t* s1 = scalar ? nullptr : m.read(in, 3, p.operand[2].lo, p.operand[2].hi);
+  uint8_t* to = m.write(in, 0, p.operand[0].lo, p.operand[0].hi);
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    const int64_t on = p.on(r);
+    gather_lanes(a, s0 + r * p.operand[1].rep, p.operand[1], p, on);
+    if (!scalar) gather_lanes(b, s1 + r * p.operand[2].rep, p.operand[2], p, on);
+    std::memcpy(bits, sel + r * step, size_t(bytes));
+    select_any(size, d, bits, a, b, p.lanes);
+    scatter_lanes(to + r * p.operand[0].rep, d, p.operand[0], p, on);
+  }
+}
+
+}  // namespace mco

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cube: fractals of 16-bit, 8-bit or float32 elements unpacked to 32 bits, one product, one chain per element.
+#include <algorithm>
+#include <cstring>
+
+#include "handlers.h"
+#include "number.h"
+
+namespace mco {
+
+namespace {
+
+// The unpacked A of one pass over k stays in the first-level cache. Cutting k does not change a bit: partial sums are
+// float32 in L0C as they are in registers.
+constexpr int64_t kPassBytes = 16 << 10;
+constexpr int64_t kMaxPass = 512;
+constexpr uint32_t kBytes8 = bit(I8) | bit(U8);
+
+// Where the fractals of A and B lie, and the sizes of one product.
+struct Cube {
+  int64_t m, k, n;          // rows of A computed, elements of k, columns rounded up to 16
+  bool vector;              // A is one plain row
+  int64_t a_outer, a_inner; // bytes between fractal rows and between k blocks of A
+  int64_t b_inner;          // bytes between k blocks of B
+  int64_t c_panel;          // elements between columns of fractals of C
+};
+
+int64_t k0_of(const Instr& in) { return kBlockBytes / in.tensors[1].size; }
+
+void check_cube(const Program& p, const Instr& in) {
+  for (int i = 0; i < 3; ++i) need_scope(p, in, i, kOnChip);
+  const DType a = in.tensors[1].dtype, b = in.tensors[2].dtype;
+  need_dtype(p, in, 1, kFloats | kBytes8);
+  const bool mixed = a != b && (kBytes8 & bit(a)) && (kBytes8 & bit(b));
+  if (!mixed) need_same_dtype(p, in, 1, 2);
+  const uint32_t accepted = mixed || a == I8 ? bit(I32) : a == U8 ? bit(I32) | bit(U32)
+                            : a == F16 ? bit(F16) | bit(F32) : bit(F32);
+  need_dtype(p, in, 0, accepted);
+}
+
+// Whole fractals are unpacked where only part of them counts; `a` and `b` are on-chip and padded.
+template <class T>
+bool unpack(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const uint8_t* b, int64_t first, int64_t k,
+            T* a_out, T* b_out, int64_t lda) {
+  const DType ta = in.tensors[1].dtype, tb = in.tensors[2].dtype;
+  const int64_t k0 = k0_of(in), q = first / k0, whole = round_up(k, k0);
+  bool exact;
+  if (c.vector) {
+    const int64_t size = in.tensors[1].size;
+    uint8_t* row = m.arena.scratch(3, whole * size);
+    std::memset(row, 0, size_t(whole * size));
+    std::memcpy(row, a + first * size, size_t(k * size));
+    // One row: its k blocks follow each other.
+    FractalJob j{row, 0, kBlockBytes, 1, k, a_out, lda};
+    exact = m.kernels.pack_a[ta](j);
+  } else {
+    FractalJob j{a + q * c.a_inner, c.a_outer, c.a_inner, c.m, k, a_out, lda};
+    exact = m.kernels.pack_a[ta](j);
+  }
+  FractalJob j{b + q * c.b_inner, kFractalBytes, c.b_inner, c.n, k, b_out, whole * kFractalSide};
+  return m.kernels.pack_b[tb](j) && exact;
+}
+
+template <class T>
+void multiply(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const uint8_t* b, T* out, bool accumulate,
+              void (*gemm)(const GemmJob<T>&)) {
+  const int64_t k0 = k0_of(in), fitting = kPassBytes / (c.m * int64_t(sizeof(T))) / k0 * k0;
+  const int64_t chunk = std::min(c.k, std::min(std::max(fitting, k0), kMaxPass)), whole = round_up(chunk, k0);
+  T* packed_a = reinterpret_cast<T*>(m.arena.scratch(0, c.m * whole * int64_t(sizeof(T))));
+  T* packed_b = reinterpret_cast<T*>(m.arena.scratch(1, c.n * whole * int64_t(sizeof(T))));
+  for (int64_t first = 0; first < c.k; first += chunk) {
+    const int64_t k = std::min(chunk, c.k - first), width = round_up(k, k0);
+    const bool exact = unpack(m, in, c, a, b, first, k, packed_a, packed_b, width);
+    gemm({packed_a, width, packed_b, width * kFractalSide, out, c.c_panel, c.m, k, c.n / kFractalSide,
+          accumulate || first > 0, exact});
+  }
+}
+
+// A float16 L0C is accumulated in float32 and rounded at the end.
+void multiply_half(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const uint8_t* b, uint8_t* dst,
+                   bool accumulate) {
+  const int64_t panels = c.n / kFractalSide, width = c.m * kFractalSide;
+  float* wide = reinterpret_cast<float*>(m.arena.scratch(2, panels * width * 4));
+  Cube dense = c;
+  dense.c_panel = width;
+  for (int64_t p = 0; accumulate && p < panels; ++p) {
+    m.kernels.half_to_float(wide + p * width, reinterpret_cast<uint16_t*>(dst) + p * c.c_panel, width);
+  }
+  multiply<float>(m, in, dense, a, b, wide, accumulate, m.kernels.gemm);
+  for (int64_t p = 0; p < panels; ++p) {
+    m.kernels.float_to_half(reinterpret_cast<uint16_t*>(dst) + p * c.c_panel, wide + p * width, width, m.saturate);
+  }
+}
+
+void run_cube(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const uint8_t* b, uint8_t* dst,
+              bool accumulate) {
+  if (in.tensors[0].dtype == F16) {
+    multiply_half(m, in, c, a, b, dst, accumulate);
+  } else if (in.tensors[0].dtype == F32) {
+    multiply<float>(m, in, c, a, b, reinterpret_cast<float*>(dst), accumulate, m.kernels.gemm);
+  } else {
+    multiply<int32_t>(m, in, c, a, b, reinterpret_cast<int32_t*>(dst), accumulate, m.kernels.gemm_int);
+  }
+}
+
+// First and one past the last byte of [rows][k] in fractals: the last row ends with its k tail.
+Wide fractal_end(int64_t outer_count, Wide outer, int64_t k, int64_t k0, Wide inner, int64_t size) {
+  const int64_t blocks = ceil_div(k, k0), tail = k - (blocks - 1) * k0;
+  const Wide last_full = blocks > 1 ? Wide(blocks - 2) * inner + kBlockBytes : Wide(0);
+  const Wide last = Wide(blocks - 1) * inner + Wide(tail) * size;
+  return Wide(outer_count - 1) * outer + (kFractalSide - 1) * kBlockBytes + std::max(last_full, last);
+}
+
+constexpr int64_t kMaxSide = int64_t(1) << 31;  // keeps every product below in 128 bits; memory ends long before
+
+void need_side(const Machine& m, const Instr& in, const char* name, int64_t v) {
+  if (v > kMaxSide) m.refuse(in, name, std::to_string(v), format("0 to %lld", (long long)kMaxSide));
+}
+
+Wide c_end(const Cube& c, int64_t size) {
+  return (Wide(c.n / kFractalSide - 1) * c.c_panel + Wide(c.m) * kFractalSide) * size;
+}
+
+}  // namespace
+
+void check_mmad(const Program& p, const Instr& in) { check_cube(p, in); }
+
+void run_mmad(Machine& m, const Instr& in) {
+  const int64_t rows = m.arg(in, 0), k = m.arg(in, 1), columns = m.arg(in, 2);
+  need_side(m, in, "m", rows);
+  need_side(m, in, "k", k);
+  need_side(m, in, "n", columns);
+  if (!rows || !k || !columns) return;
+  const int64_t k0 = k0_of(in), k1 = ceil_div(k, k0), size = in.tensors[1].size;
+  Cube c;
+  c.vector = rows == 1;
+  c.m = c.vector ? 1 : round_up(rows, kFractalSide);
+  c.k = k;
+  c.n = round_up(columns, kFractalSide);
+  c.a_outer = k1 * kFractalBytes;
+  c.a_inner = kFractalBytes;
+  c.b_inner = c.n / kFractalSide * kFractalBytes;
+  c.c_panel = round_up(rows, kFractalSide) * kFractalSide;
+  const Wide a_end = c.vector ? Wide(k) * size
+                              : fractal_end(c.m / kFractalSide, c.a_outer, k, k0, c.a_inner, size);
+  const uint8_t* a = m.read(in, 1, 0, a_end);
+  const uint8_t* b = m.read(in, 2, 0, fractal_end(c.n / kFractalSide, kFractalBytes, k, k0, c.b_inner, size));
+  run_cube(m, in, c, a, b, m.write(in, 0, 0, c_end(c, in.tensors[0].size)), in.attrs[0] != 0);
+}
+
+void check_matmul(const Program& p, const Instr& in) {
+  check_cube(p, in);
+  for (const char* name : {"m", "k", "n"}) need_attr(p, in, name, 0, kMaxSide);
+}
+
+void run_matmul(Machine& m, const Instr& in) {
+  const int64_t rows = in.attrs[0], k = in.attrs[1], columns = in.attrs[2];
+  if (!rows || !k || !columns) return;
+  const int64_t k0 = k0_of(in), size = in.tensors[1].size;
+  Cube c;
+  c.vector = false;
+  c.m = round_up(rows, kFractalSide);
+  c.k = k;
+  c.n = round_up(columns, kFractalSide);
+  c.a_outer = kFractalBytes;
+  c.a_inner = c.m * kBlockBytes;
+  c.b_inner = c.n * kBlockBytes;
+  c.c_panel = c.m * kFractalSide;
+  const uint8_t* a = m.read(in, 1, 0, fractal_end(c.m / kFractalSide, kFractalBytes, k, k0, c.a_inner, size));
+  const uint8_t* b = m.read(in, 2, 0, fractal_end(c.n / kFractalSide, kFractalBytes, k, k0, c.b_inner, size));
+  run_cube(m, in, c, a, b, m.write(in, 0, 0, c_end(c, in.tensors[0].size)), in.attrs[3] == 0);
+}
+
+}  // namespace mco

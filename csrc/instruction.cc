@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "instruction.h"
+
+#include <map>
+#include <sstream>
+
+#include "handlers.h"
+#include "lanes.h"
+
+namespace mco {
+
+namespace {
+
+struct Row {
+  const char *name, *tensors, *args, *attrs;
+  Check check;
+  Handler run;
+  int code;
+};
+
+#define MASK "mask0 mask1 repeat "
+#define UNARY "dst* src", MASK "dst_blk dst_rep src_blk src_rep", "mask_kind", check_lanes, run_lanes
+#define BINARY "dst* src0 src1", MASK "dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep", "mask_kind", \
+    check_lanes, run_lanes
+#define SCALAR "dst* src", MASK "scalar dst_blk dst_rep src_blk src_rep", "mask_kind", check_lanes, run_lanes
+#define REDUCE "dst* src", MASK "dst_rep src_blk src_rep", "mask_kind", check_reduce, run_reduce
+#define NCHW_TENSORS                                                                                       \
+  "dst0* dst1* dst2* dst3* dst4* dst5* dst6* dst7* dst8* dst9* dst10* dst11* dst12* dst13* dst14* dst15* " \
+  "src0 src1 src2 src3 src4 src5 src6 src7 src8 src9 src10 src11 src12 src13 src14 src15"
+
+const Row kRows[] = {
+    {"vabs", UNARY, kAbs}, {"vrelu", UNARY, kRelu}, {"vexp", UNARY, kExp}, {"vln", UNARY, kLn},
+    {"vrec", UNARY, kRec}, {"vsqrt", UNARY, kSqrt}, {"vrsqrt", UNARY, kRsqrt}, {"vnot", UNARY, kNot},
+    {"vadd", BINARY, kAdd}, {"vsub", BINARY, kSub}, {"vmul", BINARY, kMul}, {"vdiv", BINARY, kDiv},
+    {"vmax", BINARY, kMax}, {"vmin", BINARY, kMin}, {"vand", BINARY, kAnd}, {"vor", BINARY, kOr},
+    {"vaddrelu", BINARY, kAddRelu}, {"vsubrelu", BINARY, kSubRelu},
+    {"vmla", BINARY, kMla}, {"vmadd", BINARY, kMadd}, {"vmaddrelu", BINARY, kMaddRelu},
+    {"vadds", SCALAR, kAdds}, {"vmuls", SCALAR, kMuls}, {"vmaxs", SCALAR, kMaxs}, {"vmins", SCALAR, kMins},
+    {"vlrelu", SCALAR, kLrelu}, {"vaxpy", SCALAR, kAxpy},
+    {"vshl", "dst* src", MASK "scalar dst_blk dst_rep src_blk src_rep", "mask_kind", check_shift, run_lanes, kShl},
+    {"vshr", "dst* src", MASK "scalar dst_blk dst_rep src_blk src_rep", "mask_kind round_en", check_shift, run_lanes,
+     kShr},
+    {"vector_dup", "dst*", MASK "scalar dst_blk dst_rep", "mask_kind", check_dup, run_lanes, kDup},
+    {"vconv", "dst* src", MASK "deqscale dst_blk dst_rep src_blk src_rep", "mask_kind round_mode has_deq",
+     check_vconv, run_vconv, 0},
+    {"vcmpv", "dst* src0 src1", "repeat src0_blk src0_rep src1_blk src1_rep", "compare", check_compare, run_compare,
+     0},
+    {"vcmpvs", "dst* src", "repeat scalar src_blk src_rep", "compare", check_compare, run_compare, 1},
+    {"vsel", "dst* sel src0 src1", MASK "dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep", "mask_kind mode",
+     check_select, run_select, 0},
+    {"vsels", "dst* sel src0", MASK "scalar dst_blk dst_rep src0_blk src0_rep", "mask_kind mode", check_select,
+     run_select, 1},
+    {"vcadd", REDUCE, kReduceAdd},
+    {"vcmax", "dst* src", MASK "dst_rep src_blk src_rep", "mask_kind index_low", check_reduce, run_reduce,
+     kReduceMax},
+    {"vcmin", "dst* src", MASK "dst_rep src_blk src_rep", "mask_kind index_low", check_reduce, run_reduce,
+     kReduceMin},
+    {"vcgadd", REDUCE, kGroupAdd}, {"vcgmax", REDUCE, kGroupMax}, {"vcgmin", REDUCE, kGroupMin},
+    {"vcpadd", REDUCE, kPairAdd},
+    {"vnchwconv", NCHW_TENSORS, "repeat dst_rep src_rep", "dst_high src_high", check_nchw, run_nchw, 0},
+    {"vtranspose", "dst* src", "", "", check_vtranspose, run_vtranspose, 0},
+    {"data_move", "dst* src", "nburst burst src_gap dst_gap", "", check_data_move, run_data_move, 0},
+    {"data_move_l0c", "dst* src", "nburst burst src_gap dst_gap deqscale", "block_mode relu", check_move_l0c,
+     run_move_l0c, 0},
+    {"data_move_pad", "dst* src", "nburst burst src_gap dst_gap left_pad right_pad pad_value", "", check_move_pad,
+     run_move_pad, 0},
+    {"nd2nz", "dst* src", "nd_num nd_n nd_d src_nd_stride src_n_stride dst_c0_stride dst_n_stride dst_nd_stride", "",
+     check_nd2nz, run_nd2nz, 0},
+    {"load2d", "dst* src", "index repeat src_stride dst_gap", "transpose", check_load2d, run_load2d, 0},
+    {"mmad", "dst+ fm filter", "m k n", "accumulate", check_mmad, run_mmad, 0},
+    {"matmul", "dst+ a b", "", "m k n init", check_matmul, run_matmul, 0},
+    {"fixpipe", "dst* src", "cburst_num burst_len src_gap dst_gap deqscale", "quantize relu", check_fixpipe,
+     run_fixpipe, 0},
+    {"set_atomic_add", "", "", "mode", check_atomic_mode, run_atomic_mode, 0},
+    {"set_flag", "", "event", "pipe trigger", check_pipe, run_nothing, 0},
+    {"wait_flag", "", "event", "pipe trigger", check_pipe, run_nothing, 0},
+    {"pipe_barrier", "", "", "pipe", check_pipe, run_nothing, 0},
+    {"block_barrier", "workspace+", "", "", check_barrier, run_barrier, 0},
+};
+
+std::vector<std::string> words(const char* text) {
+  std::istringstream in(text);
+  std::vector<std::string> out;
+  for (std::string w; in >> w;) out.push_back(w);
+  return out;
+}
+
+std::map<std::string, OpInfo> make_table() {
+  std::map<std::string, OpInfo> table;
+  for (const Row& row : kRows) {
+    OpInfo op{row.name, words(row.tensors), words(row.args), words(row.attrs), {}, row.check, row.run, row.code, {}};
+    for (std::string& t : op.tensors) {
+      const bool written = t.back() == '*' || t.back() == '+';
+      if (written) t.pop_back();
+      op.written.push_back(written);
+    }
+    op.shape = lane_shape(op);
+    table.emplace(op.name, std::move(op));
+  }
+  return table;
+}
+
+// Arguments that are values; every other one is a count, a distance or a mask.
+bool is_value_arg(const std::string& name) { return name == "scalar" || name == "deqscale" || name == "pad_value"; }
+
+std::string dtype_list(uint32_t bits) {
+  std::string text;
+  for (int t = 0; t < kDTypes; ++t) {
+    if (bits & bit(t)) text += (text.empty() ? "" : ", ") + std::string(kDTypeName[t]);
+  }
+  return text;
+}
+
+}  // namespace
+
+const OpInfo* find_op(const std::string& name) {
+  static const auto& table = *new std::map<std::string, OpInfo>(make_table());
+  const auto it = table.find(name);
+  return it == table.end() ? nullptr : &it->second;
+}
+
+int arg_index(const OpInfo& op, const char* name) {
+  for (size_t i = 0; i < op.args.size(); ++i) {
+    if (op.args[i] == name) return int(i);
+  }
+  return -1;
+}
+
+int attr_index(const OpInfo& op, const char* name) {
+  for (size_t i = 0; i < op.attrs.size(); ++i) {
+    if (op.attrs[i] == name) return int(i);
+  }
+  return -1;
+}
+
+void refuse(const Program& p, const Instr& instr, const std::string& what, const std::string& given,
+            const std::string& accepted) {
+  fail("%s: %s is %s; accepted: %s [%s]", instr.op->name.c_str(), what.c_str(), given.c_str(), accepted.c_str(),
+       p.location(instr.loc).c_str());
+}
+
+void check_instr(const Program& p, Instr& instr) {
+  const OpInfo& op = *instr.op;
+  for (size_t i = 0; i < instr.args.size(); ++i) {
+    const DType t = p.exprs.dtype(instr.args[i]);
+    if (is_float(t) && !is_value_arg(op.args[i])) {
+      refuse(p, instr, "dtype of " + op.args[i], kDTypeName[t], "an integer");
+    }
+  }
+  op.check(p, instr);
+  instr.plan = make_plan(p, instr);
+}
+
+void need_dtype(const Program& p, const Instr& instr, int tensor, uint32_t accepted) {
+  const DType t = instr.tensors[size_t(tensor)].dtype;
+  if (!(accepted & bit(t))) {
+    refuse(p, instr, "dtype of " + instr.op->tensors[size_t(tensor)], kDTypeName[t], dtype_list(accepted));
+  }
+}
+
+void need_same_dtype(const Program& p, const Instr& instr, int first, int other) {
+  const DType a = instr.tensors[size_t(first)].dtype, b = instr.tensors[size_t(other)].dtype;
+  if (a != b) {
+    refuse(p, instr, "dtype of " + instr.op->tensors[size_t(other)], kDTypeName[b],
+           std::string(kDTypeName[a]) + " as " + instr.op->tensors[size_t(first)]);
+  }
+}
+
+void need_scope(const Program& p, const Instr& instr, int tensor, uint32_t scopes) {
+  const Scope s = p.buffers[instr.tensors[size_t(tensor)].buffer].scope;
+  if (scopes & bit(s)) return;
+  std::string accepted;
+  for (int i = 0; i < kScopes; ++i) {
+    if (scopes & bit(i)) accepted += (accepted.empty() ? "" : ", ") + std::string(kScopeName[i]);
+  }
+  refuse(p, instr, "scope of " + instr.op->tensors[size_t(tensor)], kScopeName[s], accepted);
+}
+
+void need_attr(const Program& p, const Instr& instr, const char* name, int64_t low, int64_t high) {
+  const int64_t v = instr.attrs[size_t(attr_index(*instr.op, name))];
+  if (v < low || v > high) refuse(p, instr, name, std::to_string(v), format("%lld to %lld", (long long)low,
+                                                                            (long long)high));
+}
+
+}  // namespace mco

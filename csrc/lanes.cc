@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lanes.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace mco {
+
+namespace {
+
+// Bytes that lanes [0, n) touch in one repeat.
+void count_extent(const Lanes& l, int64_t n, Wide& lo, Wide& hi) {
+  lo = hi = 0;
+  if (n == 0) return;
+  const int64_t per_block = kBlockBytes / l.size, full = n / per_block, tail = n % per_block;
+  if (full) hi = Wide(full - 1) * l.blk + kBlockBytes;
+  if (tail) hi = std::max(hi, Wide(full) * l.blk + Wide(tail) * l.size);
+}
+
+void bits_extent(const Lanes& l, const Plan& p, Wide& lo, Wide& hi) {
+  const int per_block = int(kBlockBytes / l.size);
+  bool any = false;
+  lo = hi = 0;
+  for (int lane = 0; lane < p.lanes; ++lane) {
+    if (!(p.bits[lane / 64] >> (lane % 64) & 1)) continue;
+    const Wide at = Wide(lane / per_block) * l.blk + Wide(lane % per_block) * l.size;
+    lo = any ? std::min(lo, at) : at;
+    hi = any ? std::max(hi, at + l.size) : at + l.size;
+    any = true;
+  }
+}
+
+void set_extent(Plan& p, Lanes& l) {
+  if (p.empty()) return;
+  const Wide last = Wide(p.repeats - 1) * l.rep;
+  if (p.by_bits) {
+    bits_extent(l, p, l.lo, l.hi);
+    l.hi += last;
+    return;
+  }
+  count_extent(l, p.last, l.lo, l.hi);
+  l.hi += last;
+  if (p.repeats > 1 && p.count != p.last) {
+    Wide lo, hi;
+    count_extent(l, p.count, lo, hi);
+    l.hi = std::max(l.hi, hi + last - l.rep);
+  }
+}
+
+void bits_to_count(Plan& p) {
+  const uint64_t low = p.bits[0], high = p.bits[1];
+  int64_t n = -1;
+  if (high == 0 && (low & (low + 1)) == 0) n = low == ~uint64_t(0) ? 64 : __builtin_popcountll(low);
+  if (low == ~uint64_t(0) && (high & (high + 1)) == 0) n = 64 + __builtin_popcountll(high);
+  if (n < 0) return;
+  p.by_bits = false;
+  p.count = p.last = n;
+}
+
+// Values of the arguments: from constants while loading, from the machine while running.
+struct Source {
+  const Program& program;
+  const Instr& instr;
+  const Machine* machine;
+
+  int64_t raw(int i) const {
+    return machine ? machine->raw_arg(instr, i) : program.exprs.expr(instr.args[size_t(i)]).c.i;
+  }
+  int64_t count(int i) const {
+    if (machine) return machine->arg(instr, i);
+    const int64_t v = raw(i);
+    if (v < 0) throw Error("");
+    return v;
+  }
+  [[noreturn]] void refuse(const char* what, const std::string& given, const std::string& accepted) const {
+    mco::refuse(program, instr, what, given, accepted);
+  }
+};
+
+void set_mask(const Source& s, Plan& p) {
+  const LaneShape& shape = s.instr.op->shape;
+  p.repeats = s.count(shape.repeat);
+  const int at = shape.mask0;
+  if (at < 0) {  // no mask: every lane
+    p.count = p.last = p.lanes;
+    return;
+  }
+  const int64_t kind = s.instr.attrs[0];
+  const int64_t mask0 = s.raw(at);
+  if (kind == kMaskBits) {
+    const uint64_t high = uint64_t(s.raw(at + 1)), low = uint64_t(mask0);
+    const bool beyond = p.lanes < 64 ? (low >> p.lanes || high) : p.lanes < 128 && high >> (p.lanes - 64) != 0;
+    if (beyond) {
+      s.refuse("mask", high ? format("0x%llx%016llx", (unsigned long long)high, (unsigned long long)low)
+                            : format("0x%llx", (unsigned long long)low), format("bits of %d lanes", p.lanes));
+    }
+    p.by_bits = true;
+    p.bits[0] = low;
+    p.bits[1] = high;
+    bits_to_count(p);
+    return;
+  }
+  if (mask0 < 0) s.refuse("mask0", std::to_string(mask0), "0 or more");
+  if (kind == kMaskCounter) {
+    p.repeats = mask0 / p.lanes + (mask0 % p.lanes != 0);
+    p.count = p.lanes;
+    p.last = mask0 == 0 ? 0 : mask0 - (p.repeats - 1) * p.lanes;
+    return;
+  }
+  if (mask0 > p.lanes) s.refuse("mask", std::to_string(mask0), format("0 to %d lanes", p.lanes));
+  p.count = p.last = mask0;
+}
+
+void build(const Source& s, Plan& p) {
+  const LaneShape& shape = s.instr.op->shape;
+  int widest = 1;
+  for (int i = 0; i < shape.operands; ++i) {
+    widest = std::max(widest, int(s.instr.tensors[size_t(shape.tensor[i])].size));
+  }
+  p.lanes = int(kVectorBytes / widest);
+  p.operands = shape.operands;
+  set_mask(s, p);
+  for (int i = 0; i < shape.operands; ++i) {
+    Lanes& l = p.operand[i];
+    l.size = s.instr.tensors[size_t(shape.tensor[i])].size;
+    l.blk = s.count(shape.blk[i]);
+    l.rep = s.count(shape.rep[i]);
+    set_extent(p, l);
+  }
+}
+
+}  // namespace
+
+LaneShape lane_shape(const OpInfo& op) {
+  LaneShape s;
+  for (size_t i = 0; i < op.tensors.size() && s.operands < 4; ++i) {
+    const int blk = arg_index(op, (op.tensors[i] + "_blk").c_str());
+    if (blk < 0) continue;
+    s.tensor[s.operands] = int(i);
+    s.blk[s.operands] = blk;
+    s.rep[s.operands] = arg_index(op, (op.tensors[i] + "_rep").c_str());
+    ++s.operands;
+  }
+  s.repeat = arg_index(op, "repeat");
+  s.mask0 = arg_index(op, "mask0");
+  return s;
+}
+
+std::shared_ptr<const Plan> make_plan(const Program& p, const Instr& instr) {
+  const OpInfo& op = *instr.op;
+  if (op.shape.operands == 0) return nullptr;
+  for (size_t i = 0; i < instr.args.size(); ++i) {
+    const bool value = op.args[i] == "scalar" || op.args[i] == "deqscale";
+    if (!value && !p.exprs.is_constant(instr.args[i])) return nullptr;
+  }
+  auto plan = std::make_shared<Plan>();
+  try {
+    build(Source{p, instr, nullptr}, *plan);
+  } catch (const Error&) {
+    return nullptr;  // an error of the statement that runs it, if it ever runs
+  }
+  return plan;
+}
+
+const Plan& plan_of(const Machine& m, const Instr& instr, Plan& local) {
+  if (instr.plan) return *instr.plan;
+  build(Source{m.program, instr, &m}, local);
+  return local;
+}
+
+template <class F>
+static void for_bits(const Plan& p, F each) {
+  for (int word = 0; word < 2; ++word) {
+    for (uint64_t bits = p.bits[word]; bits; bits &= bits - 1) each(word * 64 + __builtin_ctzll(bits));
+  }
+}
+
+void gather_lanes(uint8_t* dense, const uint8_t* at, const Lanes& l, const Plan& p, int64_t on) {
+  if (p.by_bits) {
+    const int per_block = int(kBlockBytes / l.size);
+    for_bits(p, [&](int lane) {
+      std::memcpy(dense + lane * l.size, at + lane / per_block * l.blk + lane % per_block * l.size, size_t(l.size));
+    });
+    return;
+  }
+  const int64_t bytes = on * l.size, full = bytes / kBlockBytes, tail = bytes % kBlockBytes;
+  for (int64_t b = 0; b < full; ++b) std::memcpy(dense + b * kBlockBytes, at + b * l.blk, size_t(kBlockBytes));
+  if (tail) std::memcpy(dense + full * kBlockBytes, at + full * l.blk, size_t(tail));
+}
+
+void scatter_lanes(uint8_t* at, const uint8_t* dense, const Lanes& l, const Plan& p, int64_t on) {
+  if (!p.by_bits) {
+    const int64_t bytes = on * l.size, full = bytes / kBlockBytes, tail = bytes % kBlockBytes;
+    for (int64_t b = 0; b < full; ++b) std::memcpy(at + b * l.blk, dense + b * kBlockBytes, size_t(kBlockBytes));
+    if (tail) std::memcpy(at + full * l.blk, dense + full * kBlockBytes, size_t(tail));
+    return;
+  }
+  const int per_block = int(kBlockBytes / l.size);
+  for_bits(p, [&](int lane) {
+    std::memcpy(at + lane / per_block * l.blk + lane % per_block * l.size, dense + lane * l.size, size_t(l.size));
+  });
+}
+
+bool overlap(const uint8_t* a, const Lanes& la, const uint8_t* b, const Lanes& lb) {
+  return a + int64_t(la.lo) < b + int64_t(lb.hi) && b + int64_t(lb.lo) < a + int64_t(la.hi);
+}
+
+}  // namespace mco

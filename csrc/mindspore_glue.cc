@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+// The one function MindSpore calls for every op of the package (ops.Custom, func_type "aot") and its Init.
+// MindSpore is built with the old string ABI, so this file is too; it speaks to the engine through the C interface.
+#define _GLIBCXX_USE_CXX11_ABI 0
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "capi.h"
+#include "sha256.h"
+
+namespace mco_mindspore {
+
+// Mirror of mindspore::AotKernelData and mindspore::AotExtra: only the order of the virtual functions and the two
+// members behind them matter. MindSpore deletes the kernel data through the virtual destructor. A named namespace: of a
+// class without a derived one, local to this file, the compiler concludes that no virtual call can ever arrive.
+struct AotKernelData {
+  virtual ~AotKernelData() = default;
+};
+
+class AotExtra {
+ public:
+  virtual ~AotExtra() = default;
+  virtual bool HasAttr(std::string name) = 0;
+  virtual bool GetAttrBool(std::string name) = 0;
+  virtual int64_t GetAttrInt(std::string name) = 0;
+  virtual float GetAttrFloat(std::string name) = 0;
+  virtual std::string GetAttrStr(std::string name) = 0;
+  virtual std::vector<int64_t> GetAttrIntVec(std::string name) = 0;
+  virtual std::vector<float> GetAttrFloatVec(std::string name) = 0;
+  virtual std::vector<std::vector<int64_t>> GetAttrInt2DVec(std::string name) = 0;
+  virtual std::vector<std::vector<float>> GetAttrFloat2DVec(std::string name) = 0;
+  std::vector<size_t> workspace;
+  AotKernelData* kernel_data = nullptr;
+};
+
+}  // namespace mco_mindspore
+
+namespace {
+
+using mco_mindspore::AotExtra;
+using mco_mindspore::AotKernelData;
+
+constexpr size_t kErrorBytes = 4096;
+constexpr size_t kNameDigits = 40;  // of the SHA-256 in a cache file's name, as in ms_custom_ops/cache.py
+constexpr size_t kHashDigits = 32;  // of the hash of the sources, as in ms_custom_ops/compiler.py
+constexpr uint32_t kCacheVersion = 1;
+
+struct DType {
+  const char* name;
+  int64_t bytes;
+};
+// Indexed by the dtype code of the binary Program.
+constexpr DType kDTypes[] = {{"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"int8", 1},  {"uint8", 1},  {"int16", 2},
+                             {"uint16", 2},  {"int32", 4},    {"uint32", 4},  {"int64", 8}, {"uint64", 8}, {"bool", 1}};
+constexpr int kDTypeCount = sizeof(kDTypes) / sizeof(kDTypes[0]);
+
+struct Error : std::runtime_error {
+  explicit Error(const std::string& text) : std::runtime_error(text) {}
+};
+
+// What Python told this process.
+struct Published {
+  std::mutex mutex;
+  std::map<std::string, std::string> sources;  // op -> hash, of the ops whose primitives were built here
+  std::map<std::string, std::string> files;    // list of files -> hash
+  std::string folder;
+};
+
+Published& State() {
+  static Published* state = new Published;  // never destroyed: graphs may outlive static destructors
+  return *state;
+}
+
+// Tensors of one call as MindSpore hands them over: inputs, then outputs.
+struct Tensors {
+  const int* ndims;
+  int64_t* const* shapes;
+  const char* const* dtypes;
+
+  std::string Text(size_t i) const {
+    std::string text = std::string(dtypes[i]) + "[";
+    for (int d = 0; d < ndims[i]; d++) text += (d ? "," : "") + std::to_string(shapes[i][d]);
+    return text + "]";
+  }
+  int64_t Elements(size_t i) const {
+    int64_t n = 1;
+    for (int d = 0; d < ndims[i]; d++) n *= shapes[i][d];
+    return n;
+  }
+  int64_t Bytes(size_t i) const {
+    for (const DType& type : kDTypes) {
+      if (!std::strcmp(type.name, dtypes[i])) return Elements(i) * type.bytes;
+    }
+    throw Error("dtype of tensor " + std::to_string(i) + " is " + dtypes[i] + "; accepted: the dtypes of a Program");
+  }
+  bool Dynamic(size_t i) const {
+    for (int d = 0; d < ndims[i]; d++) {
+      if (shapes[i][d] < 0) return true;
+    }
+    return false;
+  }
+};
+
+struct OpData : AotKernelData {
+  std::string error;  // of Init, whose own exceptions reach the user without their text
+  std::string op, prefix, source, files, folder;
+  std::vector<size_t> inputs, outputs;  // positions, among all inputs or outputs, of the Program's tensors
+  size_t params = 0, results = 0;
+  std::string bound;  // the tensors that `program` was found for
+  bool empty = false;
+  const mco_program* program = nullptr;
+
+  ~OpData() override { Release(); }
+  void Release() {
+    if (program) mco_free(const_cast<mco_program*>(program));
+    program = nullptr;
+    bound.clear();
+  }
+  size_t Total() const { return params + results; }
+  std::string All(const Tensors& t) const {
+    std::string text;
+    for (size_t i = 0; i < Total(); i++) text += (i ? ";" : "") + t.Text(i);
+    return text;
+  }
+};
+
+std::vector<size_t> Positions(AotExtra* extra, const char* name, size_t limit) {
+  std::vector<size_t> positions;
+  for (int64_t i : extra->GetAttrIntVec(name)) {
+    if (i < 0 || static_cast<size_t>(i) >= limit) throw Error(std::string("attribute ") + name + " is out of range");
+    positions.push_back(static_cast<size_t>(i));
+  }
+  return positions;
+}
+
+void ReadAttributes(AotExtra* extra, OpData* data) {
+  for (const char* name : {"mco_op", "mco_prefix", "mco_source", "mco_files", "mco_cache", "mco_inputs", "mco_outputs",
+                           "mco_params", "mco_results"}) {
+    if (!extra->HasAttr(name)) {
+      throw Error(std::string("attribute ") + name +
+                  " is missing: mco_op runs only the primitives of ms_custom_ops.gen_ops_prim of the same release");
+    }
+  }
+  data->op = extra->GetAttrStr("mco_op");
+  data->prefix = extra->GetAttrStr("mco_prefix");
+  data->source = extra->GetAttrStr("mco_source");
+  data->files = extra->GetAttrStr("mco_files");
+  data->folder = extra->GetAttrStr("mco_cache");
+  data->params = static_cast<size_t>(extra->GetAttrInt("mco_params"));
+  data->results = static_cast<size_t>(extra->GetAttrInt("mco_results"));
+  data->inputs = Positions(extra, "mco_inputs", data->params);
+  data->outputs = Positions(extra, "mco_outputs", data->results);
+}
+
+std::string Hex(const std::string& text) {
+  char digits[65];
+  mco::Sha256::Hex(text.data(), text.size(), digits);
+  return digits;
+}
+
+bool ReadFile(const std::string& path, std::string* raw) {
+  std::ifstream file(path.c_str(), std::ios::binary);
+  if (!file) return false;
+  raw->assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  return true;
+}
+
+// Hash of a list of files, one path a line, as ms_custom_ops/compiler.py takes it.
+std::string HashFiles(const std::string& files) {
+  std::string lines, content;
+  for (size_t at = 0; at < files.size();) {
+    const size_t end = std::min(files.find('\n', at), files.size());
+    const std::string path = files.substr(at, end - at);
+    if (!ReadFile(path, &content)) return "without " + path;
+    const size_t name = path.rfind('/', path.rfind('/') - 1) + 1;
+    lines += Hex(content) + " " + path.substr(name) + "\n";
+    at = end + 1;
+  }
+  return Hex(lines).substr(0, kHashDigits);
+}
+
+// A graph out of MindSpore's compiler cache or a MindIR file keeps the key it was built with, whatever the kernel's
+// sources have become since. A process that built the op's primitive knows its sources; else the files are compared.
+void CheckSource(const OpData& data) {
+  Published& state = State();
+  std::lock_guard<std::mutex> lock(state.mutex);
+  auto published = state.sources.find(data.op);
+  std::string current;
+  if (published != state.sources.end()) {
+    current = published->second;
+  } else {
+    std::string& hash = state.files[data.files];
+    if (hash.empty()) hash = HashFiles(data.files);
+    current = hash;
+  }
+  if (current == data.source) return;
+  throw Error(data.op + ": the graph was compiled from kernel sources " + data.source + ", the present ones are " +
+              current + "; accepted: the same sources. Delete the folder of MindSpore's compiler cache "
+              "(MS_COMPILER_CACHE_PATH) so that the graph is compiled anew, or export the MindIR file again");
+}
+
+std::string FileName(const OpData& data, const std::string& key) {
+  return data.op + "-" + Hex(key).substr(0, kNameDigits) + ".mcop";
+}
+
+template <typename T>
+T Field(const std::string& raw, size_t at) {
+  T value;
+  std::memcpy(&value, raw.data() + at, sizeof(value));
+  return value;
+}
+
+// Puts the entry of `key` from a file of the form of ms_custom_ops/cache.py into the table; returns why it could not.
+std::string LoadFile(const std::string& path, const std::string& key) {
+  constexpr size_t kHeader = 24;
+  std::string raw;
+  if (!ReadFile(path, &raw)) return "no such file";
+  if (raw.size() < kHeader || raw.compare(0, 4, "MCOC") != 0) return "not a program cache file";
+  if (Field<uint32_t>(raw, 4) != kCacheVersion) return "a cache file of another version";
+  const uint64_t key_bytes = Field<uint32_t>(raw, 8), program_bytes = Field<uint64_t>(raw, 16);
+  const uint64_t body = raw.size() - kHeader;
+  if (key_bytes > body || program_bytes != body - key_bytes) return "the file is truncated";
+  if (raw.compare(kHeader, key_bytes, key) != 0) return "the file belongs to another key or is corrupt";
+  char error[kErrorBytes] = "";
+  const auto* program = reinterpret_cast<const uint8_t*>(raw.data() + kHeader + key_bytes);
+  if (mco_table_put(key.c_str(), program, program_bytes, error, sizeof(error))) return error;
+  return "";
+}
+
+const mco_program* Find(const OpData& data, const std::string& key) {
+  if (const mco_program* program = mco_table_find(key.c_str())) return program;
+  std::vector<std::string> folders;
+  if (!data.folder.empty()) folders.push_back(data.folder);
+  {
+    std::lock_guard<std::mutex> lock(State().mutex);
+    if (!State().folder.empty() && State().folder != data.folder) folders.push_back(State().folder);
+  }
+  std::string looked = "the memory of this process";
+  for (const std::string& folder : folders) {
+    const std::string path = folder + "/" + FileName(data, key);
+    const std::string reason = LoadFile(path, key);
+    if (reason.empty()) return mco_table_find(key.c_str());
+    looked += ", " + path + " (" + reason + ")";
+  }
+  throw Error(data.op + ": no Program for " + key.substr(data.prefix.size() + 1) + "; looked in " + looked +
+              ". The graph comes from a MindIR file or MindSpore's compiler cache and its Program is gone: run the "
+              "net once from Python, where the kernel can be traced again (for the compiler cache: delete its folder, "
+              "MS_COMPILER_CACHE_PATH, before)");
+}
+
+void CheckOperand(const OpData& data, const Tensors& t, size_t position, const mco_program* program, int index) {
+  mco_io io;
+  if (mco_program_io(program, index, &io)) {
+    throw Error(data.op + ": the Program has no operand " + std::to_string(index));
+  }
+  const bool known = io.dtype >= 0 && io.dtype < kDTypeCount;
+  const char* dtype = known ? kDTypes[io.dtype].name : "of an unknown code";
+  if (std::strcmp(dtype, t.dtypes[position]) || (io.bytes >= 0 && io.bytes != t.Bytes(position))) {
+    throw Error(data.op + ": tensor " + std::to_string(position) + " is " + t.Text(position) + "; accepted: operand '" +
+                io.name + "' of the Program, " + dtype + ", " + std::to_string(io.bytes) + " bytes");
+  }
+}
+
+// Finds and checks the Program for these tensors.
+void Bind(OpData* data, const Tensors& t) {
+  data->Release();
+  data->empty = true;
+  for (size_t i : data->outputs) data->empty = data->empty && t.Elements(data->params + i) == 0;
+  std::string all = data->All(t);
+  if (!data->empty) {
+    CheckSource(*data);
+    std::string key = data->prefix + "|";
+    for (size_t i = 0; i < data->inputs.size(); i++) key += (i ? ";" : "") + t.Text(data->inputs[i]);
+    data->program = Find(*data, key);
+    int inputs = 0, outputs = 0, scalars = 0;
+    mco_program_counts(data->program, &inputs, &outputs, &scalars);
+    const int wanted_inputs = static_cast<int>(data->inputs.size());
+    const int wanted_outputs = static_cast<int>(data->outputs.size());
+    if (inputs != wanted_inputs || outputs != wanted_outputs || scalars != 0) {
+      throw Error(data->op + ": the Program has " + std::to_string(inputs) + " inputs, " + std::to_string(outputs) +
+                  " outputs, " + std::to_string(scalars) + " scalars; accepted: " + std::to_string(wanted_inputs) +
+                  " inputs, " + std::to_string(wanted_outputs) + " outputs and no scalar");
+    }
+    int index = 0;
+    for (size_t i : data->inputs) CheckOperand(*data, t, i, data->program, index++);
+    for (size_t i : data->outputs) CheckOperand(*data, t, data->params + i, data->program, index++);
+  }
+  data->bound.swap(all);
+}
+
+void Run(const OpData& data, const Tensors& t, void** params) {
+  std::vector<bool> written(data.results, false);
+  for (size_t i : data.outputs) written[i] = true;
+  for (size_t i = 0; i < data.results; i++) {  // MindSpore does not clear outputs; a placeholder is never left random
+    if (!written[i]) std::memset(params[data.params + i], 0, static_cast<size_t>(t.Bytes(data.params + i)));
+  }
+  if (data.empty) return;
+  std::vector<mco_tensor> tensors;
+  for (size_t i : data.inputs) tensors.push_back({params[i], t.Bytes(i)});
+  for (size_t i : data.outputs) tensors.push_back({params[data.params + i], t.Bytes(data.params + i)});
+  const int count = static_cast<int>(tensors.size());
+  char error[kErrorBytes] = "";
+  if (mco_run(data.program, tensors.data(), count, nullptr, 0, nullptr, error, sizeof(error))) {
+    throw Error(data.op + ": " + error);
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+// Publishes the hash of an op's kernel sources as this process has them.
+MCO_API void mco_publish(const char* op, const char* source) {
+  std::lock_guard<std::mutex> lock(State().mutex);
+  State().sources[op] = source;
+}
+
+// The folder of the program cache of this process, looked in after the one a graph was built with.
+MCO_API void mco_set_cache_folder(const char* folder) {
+  std::lock_guard<std::mutex> lock(State().mutex);
+  State().folder = folder;
+}
+
+// 64 hexadecimal digits of the SHA-256 of `size` bytes and a zero: the hash that file names are made of.
+MCO_API void mco_sha256(const char* data, size_t size, char* out) { mco::Sha256::Hex(data, size, out); }
+
+// MindSpore calls this once per kernel, before the first run. The text of an exception thrown here would be lost, so
+// it is kept for mco_op.
+MCO_API int mco_opInit(int* ndims, int64_t** shapes, const char** dtypes, void* extra_pointer) {
+  auto* extra = static_cast<AotExtra*>(extra_pointer);
+  std::unique_ptr<OpData> data(new OpData);
+  try {
+    ReadAttributes(extra, data.get());
+    const Tensors t{ndims, shapes, dtypes};
+    bool dynamic = false;
+    for (size_t i = 0; i < data->Total(); i++) dynamic = dynamic || t.Dynamic(i);
+    if (!dynamic) Bind(data.get(), t);
+  } catch (const std::exception& error) {
+    data->error = error.what();
+  }
+  extra->kernel_data = data.release();
+  return 0;
+}
+
+MCO_API int mco_op(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes, void*,
+                   void* extra_pointer) {
+  auto* data = static_cast<OpData*>(static_cast<AotExtra*>(extra_pointer)->kernel_data);
+  if (!data) throw Error("mco_op: no kernel data; accepted: a kernel that went through mco_opInit");
+  if (!data->error.empty()) throw Error(data->error);
+  if (static_cast<size_t>(nparam) != data->Total()) {
+    throw Error(data->op + ": " + std::to_string(nparam) + " tensors; accepted: " + std::to_string(data->params) +
+                " inputs and " + std::to_string(data->results) + " outputs");
+  }
+  const Tensors t{ndims, shapes, dtypes};
+  if (data->bound != data->All(t)) Bind(data, t);
+  Run(*data, t, params);
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data moves of bytes. Gaps run from the end of one burst to the start of the next; bursts run in order.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "handlers.h"
+#include "number.h"
+
+namespace mco {
+
+namespace {
+
+struct Bursts {
+  int64_t count, length, step;  // bytes accessed, distance of the heads
+
+  Wide extent() const { return count == 0 || length == 0 ? Wide(0) : Wide(count - 1) * step + length; }
+};
+
+// Distance of bursts: length + gap; refused when it leaves 63 bits (nothing so far apart lies in one tensor).
+int64_t step_of(const Machine& m, const Instr& in, int64_t length, int64_t gap) {
+  int64_t step;
+  if (__builtin_add_overflow(length, gap, &step)) {
+    m.refuse(in, "burst and gap", format("%lld and %lld", (long long)length, (long long)gap), "a sum below 2**63");
+  }
+  return step;
+}
+
+template <int N>
+void copy_blocks(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count) {
+  for (int64_t n = 0; n < count; ++n) {
+    uint8_t t[N];
+    std::memcpy(t, src + n * src_step, N);
+    std::memcpy(dst + n * dst_step, t, N);
+  }
+}
+
+void copy_bursts(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count, int64_t length) {
+  if (dst_step == length && src_step == length) {
+    if (dst + count * length <= src || src + count * length <= dst) {
+      std::memcpy(dst, src, size_t(count * length));
+      return;
+    }
+  }
+  switch (length) {
+    case 32: return copy_blocks<32>(dst, dst_step, src, src_step, count);
+    case 64: return copy_blocks<64>(dst, dst_step, src, src_step, count);
+    case 128: return copy_blocks<128>(dst, dst_step, src, src_step, count);
+    default: break;
+  }
+  for (int64_t n = 0; n < count; ++n) std::memmove(dst + n * dst_step, src + n * src_step, size_t(length));
+}
+
+void land(Machine& m, const Instr& in, uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step,
+          int64_t count, int64_t length) {
+  const bool adds = m.atomic != kDTypes && m.scope(in, 0) == GM;
+  if (!adds) return copy_bursts(dst, dst_step, src, src_step, count, length);
+  if (dst_step == length && src_step == length) {
+    m.to_gm(in, 0, dst, src, count * length);
+    return;
+  }
+  for (int64_t n = 0; n < count; ++n) m.to_gm(in, 0, dst + n * dst_step, src + n * src_step, length);
+}
+
+}  // namespace
+
+void check_data_move(const Program& p, const Instr& in) {
+  need_scope(p, in, 0, bit(GM) | kOnChip);
+  if (p.buffers[in.tensors[0].buffer].scope == GM) need_scope(p, in, 1, kOnChip);
+}
+
+void run_data_move(Machine& m, const Instr& in) {
+  const int64_t count = m.arg(in, 0), length = m.arg(in, 1);
+  const int64_t src_step = step_of(m, in, length, m.arg(in, 2)), dst_step = step_of(m, in, length, m.arg(in, 3));
+  const Bursts from{count, length, src_step}, to{count, length, dst_step};
+  const uint8_t* src = m.read(in, 1, 0, from.extent());
+  uint8_t* dst = m.write(in, 0, 0, to.extent());
+  if (to.extent() == 0) return;
+  land(m, in, dst, dst_step, src, src_step, count, length);
+}
+
+void check_move_pad(const Program& p, const Instr& in) {
+  const bool to_gm = p.buffers[in.tensors[0].buffer].scope == GM;
+  need_scope(p, in, 1, to_gm ? kOnChip : bit(GM) | kOnChip);
+}
+
+// GM to UB: runs of whole 32-byte blocks, padded on both sides.
+static void move_in(Machine& m, const Instr& in, int64_t count, int64_t burst, int64_t src_gap, int64_t dst_gap) {
+  const DType t = in.tensors[0].dtype;
+  const int size = in.tensors[0].size;
+  const Wide left = Wide(m.arg(in, 4)) * size, right = Wide(m.arg(in, 5)) * size;
+  const Wide whole = (left + burst + right + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
+  if (whole > INT64_MAX / 2) m.refuse(in, "burst and padding", "more than 2**62 bytes", "fewer");
+  uint8_t pad[8];
+  value_to_bits(m.value_arg(in, 6, t), t, pad);
+  const Bursts from{count, burst, step_of(m, in, burst, src_gap)};
+  const Bursts to{count, int64_t(whole), step_of(m, in, int64_t(whole), dst_gap)};
+  const uint8_t* src = m.read(in, 1, 0, from.extent());
+  uint8_t* dst = m.write(in, 0, 0, to.extent());
+  if (to.extent() == 0) return;
+  const int64_t head = int64_t(left), tail = int64_t(right), end = head + burst + tail;
+  for (int64_t n = 0; n < count; ++n, dst += to.step) {
+    if (burst) std::memmove(dst + head, src + n * from.step, size_t(burst));
+    for (int64_t i = 0; i < head; i += size) std::memcpy(dst + i, pad, size_t(size));
+    for (int64_t i = head + burst; i < end; i += size) std::memcpy(dst + i, pad, size_t(size));
+    std::memset(dst + end, 0, size_t(to.length - end));
+  }
+}
+
+void run_move_pad(Machine& m, const Instr& in) {
+  const int64_t count = m.arg(in, 0), burst = m.arg(in, 1), src_gap = m.arg(in, 2), dst_gap = m.arg(in, 3);
+  if (m.scope(in, 0) != GM) return move_in(m, in, count, burst, src_gap, dst_gap);
+  const int64_t left = m.arg(in, 4), right = m.arg(in, 5);
+  if (left || right) {
+    m.refuse(in, "padding of a move to GM", format("%lld and %lld elements", (long long)left, (long long)right),
+             "none");
+  }
+  if (burst > INT64_MAX - kBlockBytes) m.refuse(in, "burst", std::to_string(burst), "fewer bytes");
+  const Bursts from{count, burst, step_of(m, in, round_up(burst, kBlockBytes), src_gap)};
+  const Bursts to{count, burst, step_of(m, in, burst, dst_gap)};
+  const uint8_t* src = m.read(in, 1, 0, from.extent());
+  uint8_t* dst = m.write(in, 0, 0, to.extent());
+  if (to.extent() == 0) return;
+  land(m, in, dst, to.step, src, from.step, count, burst);
+}
+
+void check_nd2nz(const Program& p, const Instr& in) {
+  need_scope(p, in, 0, kOnChip);
+  need_same_dtype(p, in, 0, 1);
+}
+
+void run_nd2nz(Machine& m, const Instr& in) {
+  const int64_t matrices = m.arg(in, 0), rows = m.arg(in, 1), columns = m.arg(in, 2);
+  const int64_t src_nd = m.arg(in, 3), src_n = m.arg(in, 4);
+  const int64_t dst_c0 = m.arg(in, 5), dst_n = m.arg(in, 6), dst_nd = m.arg(in, 7);
+  if (!matrices || !rows || !columns) return;
+  const int size = in.tensors[0].size;
+  const int64_t k0 = kBlockBytes / size, blocks = ceil_div(columns, k0);
+  const Wide src_end = (Wide(matrices - 1) * src_nd + Wide(rows - 1) * src_n + columns) * size;
+  // The products of two 63-bit numbers fit, and so do sums of three of them.
+  const Wide dst_end = Wide(matrices - 1) * dst_nd * size +
+                       (Wide(blocks - 1) * dst_c0 + Wide(rows - 1) * dst_n + 1) * kBlockBytes;
+  const uint8_t* src = m.read(in, 1, 0, src_end);
+  uint8_t* dst = m.write(in, 0, 0, dst_end);
+  const int64_t whole = columns / k0, tail = columns % k0 * size;
+  for (int64_t q = 0; q < matrices; ++q) {
+    for (int64_t n = 0; n < rows; ++n) {
+      const uint8_t* from = src + (q * src_nd + n * src_n) * size;
+      uint8_t* to = dst + q * dst_nd * size + n * dst_n * kBlockBytes;
+      for (int64_t b = 0; b < whole; ++b) {
+        std::memcpy(to + b * dst_c0 * kBlockBytes, from + b * kBlockBytes, size_t(kBlockBytes));
+      }
+      if (!tail) continue;
+      uint8_t last[kBlockBytes] = {};
+      std::memcpy(last, from + whole * kBlockBytes, size_t(tail));
+      std::memcpy(to + whole * dst_c0 * kBlockBytes, last, sizeof last);
+    }
+  }
+}
+
+}  // namespace mco

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inner loops of the cube: fractals to 32-bit values, and the register-blocked product.
+
+#if MCO_W == 16
+constexpr int kRows = 8, kPanels = 2;  // 16 accumulators of 16 columns
+#elif MCO_W == 8
+constexpr int kRows = 6, kPanels = 1;  // 12 accumulators of 8 columns
+#else
+constexpr int kRows = 2, kPanels = 1;  // 8 accumulators of 4 columns
+#endif
+
+struct FloatCube {
+  typedef float T;
+  typedef typename V<MCO_W>::f v;
+  MCO_INLINE v splat_one(float x) { return splat_f<MCO_W>(x); }
+  template <bool Exact>
+  MCO_INLINE v step(v a, v b, v c) {
+    // Where no product needs a rounding, multiply and add equal one fused multiply-add.
+    if (Exact && MCO_W == 4) return a * b + c;
+    return fused(a, b, c);
+  }
+};
+
+struct IntCube {
+  typedef int32_t T;
+  typedef typename V<MCO_W>::u v;
+  MCO_INLINE v splat_one(int32_t x) { return splat<v>(uint32_t(x)); }
+  template <bool>
+  MCO_INLINE v step(v a, v b, v c) {
+    return a * b + c;
+  }
+};
+
+template <class C, bool Exact, int Rows, int Panels>
+MCO_INLINE void micro(const GemmJob<typename C::T>& j, const typename C::T* a, const typename C::T* b,
+                      typename C::T* c) {
+  typedef typename C::v v;
+  constexpr int kPer = 16 / MCO_W;  // registers of a panel's row
+  constexpr int N = Panels * kPer;
+  v acc[Rows][N];
+  MCO_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    MCO_UNROLL
+    for (int n = 0; n < N; ++n) {
+      acc[r][n] = j.accumulate ? ld<v>(c + (n / kPer) * j.c_panel + r * 16 + n % kPer * MCO_W) : v{};
+    }
+  }
+  const int64_t lda = j.lda, b_panel = j.b_panel;
+  for (int64_t k = j.k; k > 0; --k, ++a, b += 16) {
+    v row[N];
+    MCO_UNROLL
+    for (int n = 0; n < N; ++n) row[n] = ld<v>(b + (n / kPer) * b_panel + n % kPer * MCO_W);
+    MCO_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      const v x = C::splat_one(a[r * lda]);
+      MCO_UNROLL
+      for (int n = 0; n < N; ++n) acc[r][n] = C::template step<Exact>(x, row[n], acc[r][n]);
+    }
+  }
+  MCO_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    MCO_UNROLL
+    for (int n = 0; n < N; ++n) st(c + (n / kPer) * j.c_panel + r * 16 + n % kPer * MCO_W, acc[r][n]);
+  }
+}
+
+template <class C, bool Exact, int Rows, int Panels>
+MCO_INLINE void rest_rows(const GemmJob<typename C::T>& j, const typename C::T* a, const typename C::T* b,
+                          typename C::T* c, int64_t rows) {
+  if constexpr (Rows > 0) {
+    if (rows >= Rows) {
+      micro<C, Exact, Rows, Panels>(j, a, b, c);
+      rows -= Rows;
+      a += Rows * j.lda;
+      c += Rows * 16;
+    }
+    rest_rows<C, Exact, (Rows > 4 ? 4 : Rows / 2), Panels>(j, a, b, c, rows);
+  }
+}
+
+template <class C, bool Exact, int Panels>
+MCO_INLINE void panel_rows(const GemmJob<typename C::T>& j, int64_t panel) {
+  const typename C::T* b = j.b + panel * j.b_panel;
+  typename C::T* c = j.c + panel * j.c_panel;
+  int64_t m = 0;
+  for (; m + kRows <= j.m; m += kRows) micro<C, Exact, kRows, Panels>(j, j.a + m * j.lda, b, c + m * 16);
+  rest_rows<C, Exact, (kRows > 4 ? 4 : kRows / 2), Panels>(j, j.a + m * j.lda, b, c + m * 16, j.m - m);
+}
+
+template <class C, bool Exact>
+static void gemm(const GemmJob<typename C::T>& j) {
+  int64_t panel = 0;
+  for (; panel + kPanels <= j.panels; panel += kPanels) panel_rows<C, Exact, kPanels>(j, panel);
+  for (; panel < j.panels; ++panel) panel_rows<C, Exact, 1>(j, panel);
+}
+
+static void gemm_float(const GemmJob<float>& j) {
+  if (j.exact) return gemm<FloatCube, true>(j);
+  gemm<FloatCube, false>(j);
+}
+
+static void gemm_int(const GemmJob<int32_t>& j) { gemm<IntCube, true>(j); }
+
+// Products of values in this range neither overflow nor lose bits to underflow, if their significands are short.
+MCO_INLINE bool moderate(float x) {
+  const float m = x < 0 ? -x : x;
+  return m == 0 || (m >= 0x1p-60f && m <= 0x1p60f);
+}
+
+// E elements of 32 bytes as 32-bit values.
+template <DType T>
+MCO_INLINE bool unpack_row(void* dst, const uint8_t* src) {
+  bool exact = true;
+  if constexpr (T == F16) {
+    for (int k = 0; k < 16; k += MCO_W) st((float*)dst + k, half_load<MCO_W>(src + 2 * k));
+  } else if constexpr (T == BF16) {
+    for (int k = 0; k < 16; k += MCO_W) st((float*)dst + k, bfloat_load<MCO_W>(src + 2 * k));
+    if (MCO_W == 4) {
+      for (int k = 0; k < 16; ++k) exact = exact && moderate(((float*)dst)[k]);
+    }
+  } else if constexpr (T == F32) {
+    __builtin_memcpy(dst, src, 32);
+    exact = false;
+  } else {
+    for (int k = 0; k < 32; ++k) ((int32_t*)dst)[k] = T == I8 ? int32_t(int8_t(src[k])) : int32_t(src[k]);
+  }
+  return exact;
+}
+
+template <DType T>
+static bool pack_a(const FractalJob& j) {
+  constexpr int64_t E = kBlockBytes / kSize[T];
+  bool exact = true;
+  for (int64_t m = 0; m < j.rows; ++m) {
+    const uint8_t* src = j.src + m / kFractalSide * j.outer + m % kFractalSide * kBlockBytes;
+    int32_t* dst = (int32_t*)j.dst + m * j.ld;
+    for (int64_t q = 0; q * E < j.k; ++q) exact &= unpack_row<T>(dst + q * E, src + q * j.inner);
+  }
+  return exact;
+}
+
+template <DType T>
+static bool pack_b(const FractalJob& j) {
+  constexpr int64_t E = kBlockBytes / kSize[T];
+  bool exact = true;
+  for (int64_t p = 0; p < j.rows / kFractalSide; ++p) {
+    int32_t* panel = (int32_t*)j.dst + p * j.ld;
+    for (int64_t q = 0; q * E < j.k; ++q) {
+      const uint8_t* src = j.src + p * j.outer + q * j.inner;
+      int32_t row[E];
+      for (int n = 0; n < kFractalSide; ++n) {
+        exact &= unpack_row<T>(row, src + n * kBlockBytes);
+        for (int64_t k = 0; k < E; ++k) panel[(q * E + k) * kFractalSide + n] = row[k];
+      }
+    }
+  }
+  return exact;
+}

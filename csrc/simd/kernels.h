@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interface of the inner loops. They are compiled once per SIMD level (generic, avx2, avx512); every level gives the
+// same bits.
+#pragma once
+
+#include "../base.h"
+
+namespace mco {
+
+enum LaneOp : uint8_t {
+  kAdd, kSub, kMul, kDiv, kMax, kMin, kAnd, kOr, kAddRelu, kSubRelu,  // two sources
+  kMla, kMadd, kMaddRelu,                                             // two sources and the old dst
+  kAbs, kRelu, kExp, kLn, kRec, kSqrt, kRsqrt, kNot,                  // one source
+  kAdds, kMuls, kMaxs, kMins, kLrelu, kShl, kShr, kShrRound,          // one source and a scalar
+  kAxpy,                                                              // one source, a scalar and the old dst
+  kDup,                                                               // a scalar
+  kLaneOps
+};
+
+// Element-wise work on one dtype. `flat` > 0: that many contiguous elements. Else `repeats` repeats of `blocks` whole
+// 32-byte blocks and `tail` elements, at block and repeat strides in bytes. Up to 31 bytes behind a source are read,
+// so sources must lie in padded memory; nothing outside dst is written.
+struct LaneJob {
+  uint8_t* dst;
+  const uint8_t *s0, *s1;
+  int64_t dst_blk, s0_blk, s1_blk, dst_rep, s0_rep, s1_rep;
+  int64_t flat, repeats;
+  int32_t blocks, tail;
+  float scalar;    // of float dtypes, exact in the dtype
+  int64_t iscalar; // of integer dtypes, and shift counts
+  bool saturate;
+};
+
+using LaneFn = void (*)(const LaneJob&);
+
+// C (+)= A B. A is row-major [m, k] at stride lda; B holds panels of 16 columns, [k][16] each, at distance
+// b_panel; C holds panels of 16 columns, [m][16] each, at distance c_panel. One chain per element, k ascending.
+template <class T>
+struct GemmJob {
+  const T* a;
+  int64_t lda;
+  const T* b;
+  int64_t b_panel;
+  T* c;
+  int64_t c_panel;
+  int64_t m, k, panels;
+  bool accumulate;
+  bool exact;  // no product needs a rounding (float only): multiply and add equal one fused multiply-add
+};
+
+// Addresses of 32-byte rows of fractals: row r of fractal row f and k block q lies at f*outer + q*inner + r*32.
+struct FractalJob {
+  const uint8_t* src;
+  int64_t outer, inner;  // bytes
+  int64_t rows;          // of A, a multiple of 16; or columns of B
+  int64_t k;             // elements
+  void* dst;             // A: [rows][ld]; B: panels [k][16] at distance ld
+  int64_t ld;
+};
+
+struct Kernels {
+  const char* name;
+  LaneFn lane[kLaneOps][kDTypes];
+
+  void (*half_to_float)(float* dst, const uint16_t* src, int64_t n);
+  void (*float_to_half)(uint16_t* dst, const float* src, int64_t n, bool saturate);
+  void (*bfloat_to_float)(float* dst, const uint16_t* src, int64_t n);
+  void (*float_to_bfloat)(uint16_t* dst, const float* src, int64_t n, bool saturate);
+
+  // Bit i of dst = s0[i] <compare> s1[i] for n (a multiple of 8) elements; s1 is one element if `broadcast`.
+  void (*compare[kDTypes])(uint8_t* dst, const uint8_t* s0, const uint8_t* s1, int64_t n, int compare, bool broadcast);
+  // Tree sums of `width` adjacent elements each (a power of two), n / width results.
+  void (*tree_sum[kDTypes])(uint8_t* dst, const uint8_t* src, int n, int width, bool saturate);
+  // First element that no later one beats among n; returns its number.
+  int (*extreme[kDTypes])(const uint8_t* src, int n, bool largest);
+
+  // 16 rows of 16 16-bit elements, transposed.
+  void (*transpose16)(uint8_t* const dst[16], const uint8_t* const src[16]);
+
+  // Fractals unpacked to 32-bit values (float, or int32 of 8-bit integers). Returns whether every product of such
+  // values is exact in float32.
+  bool (*pack_a[kDTypes])(const FractalJob&);
+  bool (*pack_b[kDTypes])(const FractalJob&);
+  void (*gemm)(const GemmJob<float>&);
+  void (*gemm_int)(const GemmJob<int32_t>&);
+};
+
+// The level in use.
+const Kernels& kernels();
+const char* kernel_level();
+bool set_kernel_level(const char* name, std::string& error);
+
+// Null when the level was not compiled for this architecture.
+const Kernels* generic_kernels();
+const Kernels* avx2_kernels();
+const Kernels* avx512_kernels();
+
+}  // namespace mco

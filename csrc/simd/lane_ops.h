@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// The element-wise operations and the loops that walk them through memory.
+
+// Counts of a shift in steps that the processor knows; `half` is the shift that brings the rounding bit to bit 0.
+template <class Tr>
+struct Shift {
+  typedef typename Tr::scalar T;
+  static constexpr int kMost = Tr::kBytes * 8 - 1;
+  T by, more, half, half_more;
+  bool none;
+  MCO_INLINE T cap(int64_t n) { return T(n < kMost ? n : kMost); }
+  explicit Shift(int64_t n)
+      : by(cap(n)), more(n > kMost), half(cap(n > 0 ? n - 1 : 0)), half_more(n - 1 > kMost), none(n == 0) {}
+};
+
+#define MCO_OP(NAME, SOURCES, DST, BODY)                                                     \
+  struct NAME {                                                                              \
+    static constexpr int kSources = SOURCES;                                                 \
+    static constexpr bool kDst = DST;                                                        \
+    template <class Tr, class v>                                                             \
+    MCO_INLINE v run(v d, v a, v b, v s, bool sat, Shift<Tr> sh) {                           \
+      typedef Arith<Tr> A;                                                                   \
+      (void)d, (void)a, (void)b, (void)s, (void)sat, (void)sh, (void)sizeof(A);              \
+      BODY                                                                                   \
+    }                                                                                        \
+  };
+
+template <class v>
+MCO_INLINE v above_zero(v x) {
+  return x > 0 ? x : v{};
+}
+
+MCO_OP(OpAdd, 2, false, return A::add(a, b);)
+MCO_OP(OpSub, 2, false, return A::sub(a, b);)
+MCO_OP(OpMul, 2, false, return A::mul(a, b);)
+MCO_OP(OpDiv, 2, false, return a / b;)
+MCO_OP(OpMax, 2, false, return a > b ? a : b;)
+MCO_OP(OpMin, 2, false, return a < b ? a : b;)
+MCO_OP(OpAnd, 2, false, return a & b;)
+MCO_OP(OpOr, 2, false, return a | b;)
+MCO_OP(OpAddRelu, 2, false, return above_zero(Tr::round(A::add(a, b), sat));)
+MCO_OP(OpSubRelu, 2, false, return above_zero(Tr::round(A::sub(a, b), sat));)
+MCO_OP(OpMla, 2, true, return A::add(Tr::round(A::mul(a, b), sat), d);)
+MCO_OP(OpMadd, 2, true, return A::add(Tr::round(A::mul(a, d), sat), b);)
+MCO_OP(OpMaddRelu, 2, true, return above_zero(Tr::round(A::add(Tr::round(A::mul(a, d), sat), b), sat));)
+MCO_OP(OpAbs, 1, false, return A::abs(a);)
+MCO_OP(OpRelu, 1, false, return above_zero(a);)
+MCO_OP(OpExp, 1, false, return Tr::exp(a);)
+MCO_OP(OpLn, 1, false, return Tr::template special<Ln>(a);)
+MCO_OP(OpRsqrt, 1, false, return Tr::template special<Rsqrt>(a);)
+MCO_OP(OpRec, 1, false, return 1.0f / a;)
+MCO_OP(OpSqrt, 1, false, return root(a);)
+MCO_OP(OpNot, 1, false, return ~a;)
+MCO_OP(OpAdds, 1, false, return A::add(a, s);)
+MCO_OP(OpMuls, 1, false, return A::mul(a, s);)
+MCO_OP(OpMaxs, 1, false, return a > s ? a : s;)
+MCO_OP(OpMins, 1, false, return a < s ? a : s;)
+MCO_OP(OpLrelu, 1, false, return a >= 0 ? a : A::mul(a, s);)
+MCO_OP(OpAxpy, 1, true, return A::add(Tr::round(A::mul(a, s), sat), d);)
+MCO_OP(OpDup, 0, false, return s;)
+// A shift by the width of the dtype or more is taken in two steps, since the processor only knows smaller ones.
+MCO_OP(OpShl, 1, false, return (v)((typename Tr::u)a << sh.by << sh.more);)
+MCO_OP(OpShr, 1, false, return a >> sh.by >> sh.more;)
+MCO_OP(OpShrRound, 1, false, return sh.none ? a : A::add(a >> sh.by >> sh.more, a >> sh.half >> sh.half_more & 1);)
+#undef MCO_OP
+
+template <class Tr, class Op>
+MCO_INLINE void piece(uint8_t* out, const uint8_t* d, const uint8_t* a, const uint8_t* b, typename Tr::v s, bool sat,
+                      Shift<Tr> sh) {
+  typedef typename Tr::v v;
+  v vd0{}, va{}, vb{};
+  if (Op::kDst) vd0 = Tr::load(d);
+  if (Op::kSources > 0) va = Tr::load(a);
+  if (Op::kSources > 1) vb = Tr::load(b);
+  Tr::store(out, Op::template run<Tr>(vd0, va, vb, s, sat, sh), sat);
+}
+
+// `n` elements from the start of the addresses, fewer than a SIMD register more than needed are read.
+template <class Tr, class Op>
+MCO_INLINE void run_span(uint8_t* d, const uint8_t* a, const uint8_t* b, int64_t n, typename Tr::v s, bool sat,
+                         Shift<Tr> sh) {
+  constexpr int64_t kStep = Tr::kLanes * Tr::kBytes;
+  const int64_t bytes = n * Tr::kBytes;
+  int64_t at = 0;
+  for (; at + kStep <= bytes; at += kStep) piece<Tr, Op>(d + at, d + at, a + at, b + at, s, sat, sh);
+  if (at < bytes) {
+    uint8_t rest[kStep];
+    piece<Tr, Op>(rest, d + at, a + at, b + at, s, sat, sh);
+    __builtin_memcpy(d + at, rest, size_t(bytes - at));
+  }
+}
+
+template <class Tr, class Op>
+static void lane(const LaneJob& j) {
+  constexpr int64_t kPerBlock = kBlockBytes / Tr::kBytes;
+  const typename Tr::v s = Arith<Tr>::scalar(j);
+  const bool sat = j.saturate;
+  const Shift<Tr> sh(j.iscalar);
+  if (j.flat) return run_span<Tr, Op>(j.dst, j.s0, j.s1, j.flat, s, sat, sh);
+  uint8_t* d = j.dst;
+  const uint8_t *a = j.s0, *b = j.s1;
+  for (int64_t r = 0; r < j.repeats; ++r, d += j.dst_rep, a += j.s0_rep, b += j.s1_rep) {
+    for (int k = 0; k < j.blocks; ++k) {
+      run_span<Tr, Op>(d + k * j.dst_blk, a + k * j.s0_blk, b + k * j.s1_blk, kPerBlock, s, sat, sh);
+    }
+    if (j.tail) {
+      const int k = j.blocks;
+      run_span<Tr, Op>(d + k * j.dst_blk, a + k * j.s0_blk, b + k * j.s1_blk, j.tail, s, sat, sh);
+    }
+  }
+}

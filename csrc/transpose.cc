@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// 16x16 transposes and the fractal loads that may turn them.
+#include <cstring>
+
+#include "handlers.h"
+
+namespace mco {
+
+namespace {
+
+constexpr int kSide = int(kFractalSide);
+
+void transpose_fractal(const Kernels& k, uint8_t* dst, const uint8_t* src) {
+  alignas(64) uint8_t out[kFractalBytes];
+  uint8_t* to[kSide];
+  const uint8_t* from[kSide];
+  for (int i = 0; i < kSide; ++i) {
+    to[i] = out + i * kBlockBytes;
+    from[i] = src + i * kBlockBytes;
+  }
+  k.transpose16(to, from);
+  std::memcpy(dst, out, sizeof out);
+}
+
+// The 16 blocks of one repeat, read together; block j of `out` goes to dst_j.
+void transpose_blocks(const Kernels& k, int size, int half, uint8_t out[kSide][kBlockBytes],
+                      const uint8_t* const src[kSide]) {
+  if (size == 2) {
+    uint8_t* to[kSide];
+    for (int i = 0; i < kSide; ++i) to[i] = out[i];
+    k.transpose16(to, src);
+  } else if (size == 1) {
+    for (int i = 0; i < kSide; ++i) {
+      for (int j = 0; j < kSide; ++j) out[j][i] = src[i][half + j];
+    }
+  } else {
+    for (int i = 0; i < kSide; ++i) {
+      for (int j = 0; j < kSide / 2; ++j) {
+        std::memcpy(out[2 * j + i / 8] + i % 8 * 4, src[i] + j * 4, 4);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void check_nchw(const Program& p, const Instr& in) {
+  for (int i = 0; i < 2 * kSide; ++i) {
+    need_scope(p, in, i, kOnChip);
+    need_same_dtype(p, in, 0, i);
+  }
+  const int size = in.tensors[0].size;
+  if (size > 4) refuse(p, in, "element size", std::to_string(size), "1, 2 or 4 bytes");
+}
+
+void run_nchw(Machine& m, const Instr& in) {
+  const int64_t repeat = m.arg(in, 0), dst_rep = m.arg(in, 1), src_rep = m.arg(in, 2);
+  const int size = in.tensors[0].size;
+  constexpr int kHalf = int(kBlockBytes / 2);
+  const int length = size == 1 ? kHalf : int(kBlockBytes);
+  const int dst_half = size == 1 && in.attrs[0] ? kHalf : 0, src_half = size == 1 && in.attrs[1] ? kHalf : 0;
+  const Wide last = Wide(repeat - 1), none = repeat == 0;
+  uint8_t* dst[kSide];
+  const uint8_t* src[kSide];
+  for (int i = 0; i < kSide; ++i) {
+    dst[i] = m.write(in, i, dst_half, none ? Wide(dst_half) : dst_half + last * dst_rep + length);
+  }
+  for (int i = 0; i < kSide; ++i) {
+    src[i] = m.read(in, kSide + i, src_half, none ? Wide(src_half) : src_half + last * src_rep + length);
+  }
+  alignas(64) uint8_t out[kSide][kBlockBytes];
+  for (int64_t r = 0; r < repeat; ++r) {
+    const uint8_t* from[kSide];
+    for (int i = 0; i < kSide; ++i) from[i] = src[i] + r * src_rep;
+    transpose_blocks(m.kernels, size, src_half, out, from);
+    for (int i = 0; i < kSide; ++i) std::memcpy(dst[i] + r * dst_rep + dst_half, out[i], size_t(length));
+  }
+}
+
+void check_vtranspose(const Program& p, const Instr& in) {
+  for (int i = 0; i < 2; ++i) need_scope(p, in, i, kOnChip);
+  need_same_dtype(p, in, 0, 1);
+  if (in.tensors[0].size != 2) refuse(p, in, "element size", std::to_string(in.tensors[0].size), "2 bytes");
+}
+
+void run_vtranspose(Machine& m, const Instr& in) {
+  const uint8_t* src = m.read(in, 1, 0, kFractalBytes);
+  transpose_fractal(m.kernels, m.write(in, 0, 0, kFractalBytes), src);
+}
+
+void check_load2d(const Program& p, const Instr& in) {
+  need_scope(p, in, 0, kOnChip);
+  const int dst = in.tensors[0].size, src = in.tensors[1].size;
+  if (in.attrs[0] && (dst != 2 || src != 2)) {
+    refuse(p, in, "element size with transpose", format("%d to %d", src, dst), "2 bytes");
+  }
+}
+
+void run_load2d(Machine& m, const Instr& in) {
+  const int64_t index = m.arg(in, 0), repeat = m.arg(in, 1), src_stride = m.arg(in, 2), dst_gap = m.arg(in, 3);
+  if (repeat == 0) return;
+  const Wide last = repeat - 1, dst_step = 1 + Wide(dst_gap);
+  const Wide first = Wide(index) * kFractalBytes;
+  const uint8_t* src = m.read(in, 1, first, first + (last * src_stride + 1) * kFractalBytes);
+  uint8_t* dst = m.write(in, 0, 0, (last * dst_step + 1) * kFractalBytes);
+  for (int64_t r = 0; r < repeat; ++r) {
+    const uint8_t* from = src + (index + r * src_stride) * kFractalBytes;
+    uint8_t* to = dst + r * int64_t(dst_step) * kFractalBytes;
+    if (in.attrs[0]) {
+      transpose_fractal(m.kernels, to, from);
+    } else {
+      std::memmove(to, from, size_t(kFractalBytes));
+    }
+  }
+}
+
+}  // namespace mco

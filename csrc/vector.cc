@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise vector instructions: which way through memory, and the inner loop for it.
+#include <cstring>
+
+#include "handlers.h"
+#include "lanes.h"
+#include "number.h"
+
+namespace mco {
+
+namespace {
+
+bool reads_dst(int op) { return op == kMla || op == kMadd || op == kMaddRelu || op == kAxpy; }
+bool has_scalar(int op) { return op >= kAdds && op <= kDup; }
+int sources_of(int op) { return op <= kMaddRelu ? 2 : op == kDup ? 0 : 1; }
+
+uint32_t accepted_dtypes(int op) {
+  switch (op) {
+    case kDiv: case kExp: case kLn: case kRec: case kSqrt: case kRsqrt: case kLrelu: return kFloats;
+    case kAnd: case kOr: case kNot: return kWords16;
+    case kShl: case kShr: return kIntegers;
+    default: return kNumeric;
+  }
+}
+
+// float32 += products of float16, which are exact in float32.
+bool is_mixed(const Instr& in) {
+  return (in.op->code == kMla || in.op->code == kAxpy) && in.tensors[0].dtype == F32 && in.tensors[1].dtype == F16;
+}
+
+int lane_op(const Instr& in) {
+  if (in.op->code == kShr && in.attrs[1] != 0) return kShrRound;
+  return in.op->code;
+}
+
+void set_scalar(const Machine& m, const Instr& in, LaneJob& job) {
+  const int op = in.op->code, at = in.op->shape.mask0 + 3;
+  if (!has_scalar(op)) return;
+  if (op == kShl || op == kShr) {
+    job.iscalar = m.raw_arg(in, at);
+    if (job.iscalar < 0) m.refuse(in, "scalar", std::to_string(job.iscalar), "a shift of 0 or more");
+    return;
+  }
+  const DType t = sources_of(op) ? in.tensors[1].dtype : in.tensors[0].dtype;
+  const Value v = m.value_arg(in, at, t);
+  if (op == kDup) {  // a copy of bits
+    uint8_t raw[8] = {};
+    value_to_bits(v, t, raw);
+    std::memcpy(&job.iscalar, raw, sizeof raw);
+  } else if (is_float(t)) {
+    job.scalar = float(v.f);
+  } else {
+    job.iscalar = v.i;
+  }
+}
+
+struct Operands {
+  uint8_t* at[3];
+  int sources;
+};
+
+// A source that shares bytes with dst is safe to walk block by block only if each lane reads where it writes.
+bool must_stage(const Plan& p, const Operands& o, bool dst_read) {
+  const Lanes& d = p.operand[0];
+  if (p.by_bits || (dst_read && d.blk < kBlockBytes)) return true;
+  for (int i = 1; i <= o.sources; ++i) {
+    const Lanes& s = p.operand[i];
+    if (!overlap(o.at[0], d, o.at[i], s)) continue;
+    const bool in_place = o.at[0] == o.at[i] && s.blk == d.blk && d.blk >= kBlockBytes &&
+                          (s.rep == d.rep || p.repeats == 1);
+    if (!in_place) return true;
+  }
+  return false;
+}
+
+bool contiguous(const Plan& p) {
+  for (int i = 0; i < p.operands; ++i) {
+    if (!p.operand[i].dense() || (p.repeats > 1 && p.operand[i].rep != kVectorBytes)) return false;
+  }
+  return p.repeats == 1 || p.count == p.lanes;
+}
+
+void set_place(LaneJob& job, const Plan& p, const Operands& o) {
+  job.dst = o.at[0];
+  job.dst_blk = p.operand[0].blk;
+  job.dst_rep = p.operand[0].rep;
+  if (o.sources > 0) {
+    job.s0 = o.at[1];
+    job.s0_blk = p.operand[1].blk;
+    job.s0_rep = p.operand[1].rep;
+  }
+  if (o.sources > 1) {
+    job.s1 = o.at[2];
+    job.s1_blk = p.operand[2].blk;
+    job.s1_rep = p.operand[2].rep;
+  }
+}
+
+void run_direct(LaneFn fn, LaneJob& job, const Plan& p) {
+  if (contiguous(p)) {
+    job.flat = (p.repeats - 1) * p.lanes + p.last;
+    fn(job);
+    return;
+  }
+  const int64_t per_block = kBlockBytes / p.operand[0].size;
+  auto part = [&](int64_t first, int64_t repeats, int64_t on) {
+    if (repeats == 0 || on == 0) return;
+    LaneJob j = job;
+    j.dst += first * job.dst_rep;
+    if (j.s0) j.s0 += first * job.s0_rep;
+    if (j.s1) j.s1 += first * job.s1_rep;
+    j.repeats = repeats;
+    j.blocks = int32_t(on / per_block);
+    j.tail = int32_t(on % per_block);
+    fn(j);
+  };
+  if (p.count == p.last) {
+    part(0, p.repeats, p.count);
+  } else {
+    part(0, p.repeats - 1, p.count);
+    part(p.repeats - 1, 1, p.last);
+  }
+}
+
+// Repeat by repeat through dense copies: every lane is read before one is written.
+void run_staged(LaneFn fn, LaneJob job, const Plan& p, const Operands& o, bool dst_read) {
+  alignas(64) uint8_t dense[3][kVectorBytes + 64] = {};
+  job.dst = dense[0];
+  job.s0 = dense[1];
+  job.s1 = dense[2];
+  job.flat = p.lanes;
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    const int64_t on = p.on(r);
+    for (int i = dst_read ? 0 : 1; i <= o.sources; ++i) {
+      gather_lanes(dense[i], o.at[i] + r * p.operand[i].rep, p.operand[i], p, on);
+    }
+    fn(job);
+    scatter_lanes(o.at[0] + r * p.operand[0].rep, dense[0], p.operand[0], p, on);
+  }
+}
+
+void run_mixed(Machine& m, LaneFn fn, LaneJob job, const Plan& p, const Operands& o) {
+  alignas(64) uint8_t dense[3][kVectorBytes + 64] = {};
+  alignas(64) float wide[3][kVectorBytes / 4 + 16] = {};
+  job.dst = dense[0];
+  job.s0 = reinterpret_cast<uint8_t*>(wide[1]);
+  job.s1 = reinterpret_cast<uint8_t*>(wide[2]);
+  job.flat = p.lanes;
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    const int64_t on = p.on(r);
+    for (int i = 0; i <= o.sources; ++i) {
+      gather_lanes(dense[i], o.at[i] + r * p.operand[i].rep, p.operand[i], p, on);
+      if (i) m.kernels.half_to_float(wide[i], reinterpret_cast<uint16_t*>(dense[i]), p.lanes);
+    }
+    fn(job);
+    scatter_lanes(o.at[0] + r * p.operand[0].rep, dense[0], p.operand[0], p, on);
+  }
+}
+
+void check_all(const Program& p, const Instr& in, uint32_t accepted) {
+  for (int i = 0; i < int(in.tensors.size()); ++i) need_scope(p, in, i, kOnChip);
+  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
+  need_dtype(p, in, 0, accepted);
+  for (int i = 2; i < int(in.tensors.size()); ++i) need_same_dtype(p, in, 1, i);
+  if (in.tensors.size() > 1 && !is_mixed(in)) need_same_dtype(p, in, 0, 1);
+}
+
+}  // namespace
+
+void check_lanes(const Program& p, const Instr& in) { check_all(p, in, accepted_dtypes(in.op->code)); }
+
+void check_shift(const Program& p, const Instr& in) {
+  check_all(p, in, kIntegers);
+  const DType t = p.exprs.dtype(in.args[size_t(arg_index(*in.op, "scalar"))]);
+  if (is_float(t)) refuse(p, in, "dtype of scalar", kDTypeName[t], "an integer");
+}
+
+void check_dup(const Program& p, const Instr& in) { check_all(p, in, bit(kDTypes) - 1); }
+
+void run_lanes(Machine& m, const Instr& in) {
+  Plan local;
+  const Plan& p = plan_of(m, in, local);
+  LaneJob job{};
+  set_scalar(m, in, job);
+  if (p.empty()) return;
+  const int op = in.op->code;
+  const bool dst_read = reads_dst(op);
+  Operands o{{}, sources_of(op)};
+  for (int i = 1; i <= o.sources; ++i) o.at[i] = m.read(in, i, p.operand[i].lo, p.operand[i].hi);
+  o.at[0] = m.write(in, 0, p.operand[0].lo, p.operand[0].hi);
+  job.saturate = m.saturate;
+  const LaneFn fn = m.kernels.lane[lane_op(in)][in.tensors[0].dtype];
+  if (is_mixed(in)) return run_mixed(m, fn, job, p, o);
+  if (must_stage(p, o, dst_read)) return run_staged(fn, job, p, o, dst_read);
+  set_place(job, p, o);
+  run_direct(fn, job, p);
+}
+
+}  // namespace mco
