@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From an op, shapes, dtypes, attributes and a chip to its Program: memory, then the disk cache, then
+tracing.
+
+A Program is found by its key, a text that both this module and ``csrc/mindspore_glue.cc`` can write: a prefix
+(op, IR version, source hash, chip, attributes, which optional tensors are there) and the signature of the
+tensors that are there, in the order of the op's arguments. Needs no MindSpore.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import importlib.util
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ms_custom_ops.cache import default_cache
+from ms_custom_ops.errors import EngineError, OpArgumentError, describe
+from ms_custom_ops.registry.call_values import full_attrs
+from ms_custom_ops.tik import codec, ir
+from ms_custom_ops.tik.dtypes import SIZE
+
+if TYPE_CHECKING:
+    from ms_custom_ops.registry.spec import OpSpec
+
+Tensors = Mapping[str, Any] | Sequence[Any]
+
+
+@dataclass(frozen=True)
+class CompiledOp:
+    """A traced op. ``key`` finds it in every cache, ``program_bytes`` is what the engine loads, ``path`` its
+    file on disk (None when the folder did not take it), ``inputs`` and ``outputs`` name the Program's tensors
+    in order."""
+
+    op: str
+    key: str
+    program_bytes: bytes
+    path: Path | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def program(self) -> ir.Program:
+        """The decoded Program."""
+        return ir.Program.from_bytes(self.program_bytes)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of an op, checked. ``inputs`` and ``outputs`` are (name, shape, dtype) of the tensors that are
+    there, ``returns`` (shape, dtype) of every return, placeholders included."""
+
+    spec: OpSpec
+    soc: str
+    attrs: dict[str, Any]
+    inputs: tuple[tuple[str, tuple[int, ...], str], ...]
+    outputs: tuple[tuple[str, tuple[int, ...], str], ...]
+    returns: tuple[tuple[tuple[int, ...], str], ...]
+
+    @property
+    def prefix(self) -> str:
+        """The part of the key that does not depend on shapes and dtypes."""
+        return key_prefix(self.spec, self.attrs, tuple(name for name, _, _ in self.inputs), self.soc)
+
+    @property
+    def key(self) -> str:
+        """The content key."""
+        return self.prefix + "|" + signature([(shape, dtype) for _, shape, dtype in self.inputs])
+
+
+_HASH_DIGITS = 32
+_memory: dict[str, CompiledOp] = {}
+_lock = threading.RLock()  # one trace at a time: kernels build their Program through module state
+
+
+def signature(tensors: Sequence[tuple[Sequence[int], str]]) -> str:
+    """``float16[1,2,16,64];float32[8]``: dtype and shape of each tensor."""
+    return ";".join(f"{dtype}[{','.join(str(size) for size in shape)}]" for shape, dtype in tensors)
+
+
+def key_prefix(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], soc: str) -> str:
+    """Canonical JSON of everything but shapes and dtypes that a Program depends on."""
+    return json.dumps(
+        {
+            "op": spec.name,
+            "ir": codec.VERSION,
+            "source": source_hash(spec),
+            "soc": soc,
+            "attrs": dict(attrs),
+            "present": list(present),
+        },
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=True,
+    )
+
+
+def _module_file(module: str, spec: OpSpec) -> Path:
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None:
+        raise OpArgumentError(
+            describe(spec.name, "impl in the op_info file", module, "a module that can be imported")
+        )
+    return Path(found.origin)
+
+
+def _python_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py") if path.is_file())
+
+
+def _tiling_files(spec: OpSpec) -> list[Path]:
+    """The op's own tiling and the shared files; not the tilings of other ops."""
+    from ms_custom_ops.registry import get_op, list_ops
+
+    own = _module_file(spec.impl.tiling, spec)
+    foreign = {get_op(name).impl.tiling.rpartition(".")[2] for name in list_ops()} - {own.stem}
+    return [path for path in sorted(own.parent.glob("*.py")) if path.stem not in foreign]
+
+
+def source_files(spec: OpSpec) -> list[Path]:
+    """Every file whose text decides what the kernel of ``spec`` records, the op's YAML included."""
+    package = Path(__file__).resolve().parent
+    entry = _module_file(spec.impl.entry.partition(":")[0], spec)
+    folders = (package / "tik", package / "soc", entry.parent, entry.parent.parent / "common")
+    files = [path for folder in folders for path in _python_files(folder)]
+    files += [*_tiling_files(spec), Path(spec.location.rpartition(":")[0])]
+    return sorted(set(files))
+
+
+_hashes: dict[int, tuple[OpSpec, str]] = {}
+
+
+def source_hash(spec: OpSpec) -> str:
+    """Hash of :func:`source_files`, read once per process; ``csrc/mindspore_glue.cc`` takes the same one."""
+    known = _hashes.get(id(spec))
+    if known is None:
+        lines = [
+            f"{hashlib.sha256(path.read_bytes()).hexdigest()} {path.parent.name}/{path.name}\n"
+            for path in source_files(spec)
+        ]
+        known = spec, hashlib.sha256("".join(lines).encode()).hexdigest()[:_HASH_DIGITS]
+        _hashes[id(spec)] = known
+    return known[1]
+
+
+def _by_name(spec: OpSpec, values: Tensors, what: str) -> dict[str, Any]:
+    names = [arg.name for arg in spec.tensors]
+    if isinstance(values, Mapping):
+        return dict(values)
+    if len(values) > len(names):
+        raise OpArgumentError(
+            describe(spec.name, what, f"{len(values)} entries", f"at most {len(names)}: {', '.join(names)}")
+        )
+    return dict(zip(names, values, strict=False))
+
+
+def describe_call(
+    spec: OpSpec, shapes: Tensors, dtypes: Tensors, attrs: Mapping[str, Any], soc: str | None = None
+) -> Call:
+    """Checks a call of ``spec`` (errors of :meth:`OpSpec.check_call`) and fills in what was left out."""
+    from ms_custom_ops.soc import current_soc, get_soc
+
+    chip = (current_soc() if soc is None else get_soc(soc)).name
+    by_name, types = _by_name(spec, shapes, "shapes"), _by_name(spec, dtypes, "dtypes")
+    returns = spec.infer(by_name, types, attrs, chip)
+    inputs = tuple(
+        (arg.name, tuple(int(size) for size in by_name[arg.name]), types[arg.name])
+        for arg in spec.tensors
+        if by_name.get(arg.name) is not None
+    )
+    there = {name for name, _, _ in inputs}
+    outputs = tuple(
+        (ret.name, tuple(shape), dtype)
+        for ret, (shape, dtype) in zip(spec.returns, returns, strict=True)
+        if ret.present_if is None or ret.present_if in there
+    )
+    return Call(
+        spec,
+        chip,
+        full_attrs(spec, attrs),
+        inputs,
+        outputs,
+        tuple((tuple(shape), dtype) for shape, dtype in returns),
+    )
+
+
+def compile_op(
+    op: str, shapes: Tensors, dtypes: Tensors, attrs: Mapping[str, Any] | None = None, soc: str | None = None
+) -> CompiledOp:
+    """Program of one call of an op.
+
+    Args:
+        op: name of the op.
+        shapes: tensor argument -> shape (None where absent), or a list in the order of the op's tensor
+            arguments.
+        dtypes: the same for full dtype names ("float16").
+        attrs: attribute -> value; attributes with a default may be left out.
+        soc: chip, by default the current one.
+
+    Raises:
+        The errors of :meth:`OpSpec.check_call`, of the tiling plan and of the kernel's trace.
+    """
+    from ms_custom_ops.registry import get_op
+
+    return compile_call(describe_call(get_op(op), shapes, dtypes, attrs or {}, soc))
+
+
+def compile_call(call: Call) -> CompiledOp:
+    """Program of a checked call; see :func:`compile_op`."""
+    key = call.key
+    compiled = _memory.get(key)
+    if compiled is not None:
+        return compiled
+    with _lock:
+        compiled = _memory.get(key)
+        if compiled is None:
+            compiled = _memory[key] = _load_or_trace(call, key)
+    return compiled
+
+
+def drop_memory() -> None:
+    """Forgets the Programs kept in this process (not those on disk, nor those a live graph holds)."""
+    with _lock:
+        _memory.clear()
+
+
+def _load_or_trace(call: Call, key: str) -> CompiledOp:
+    cache, op = default_cache(), call.spec.name
+    inputs, outputs = (tuple(name for name, _, _ in tensors) for tensors in (call.inputs, call.outputs))
+    raw = cache.get(op, key)
+    if raw is not None:
+        return CompiledOp(op, key, raw, cache.path(op, key), inputs, outputs)
+    raw = _trace(call).to_bytes()
+    return CompiledOp(op, key, raw, cache.put(op, key, raw), inputs, outputs)
+
+
+@functools.lru_cache(maxsize=256)
+def _entry(entry: str) -> Any:
+    module, _, name = entry.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _tbe_dict(shape: tuple[int, ...], dtype: str) -> dict[str, Any]:
+    return {"shape": shape, "dtype": dtype, "format": "ND", "ori_shape": shape, "ori_format": "ND"}
+
+
+def _trace(call: Call) -> ir.Program:
+    """Runs the kernel function in the TBE convention: tensors in, tensors out, attributes, kernel_name."""
+    from ms_custom_ops.tik.trace import trace
+
+    there = {name: _tbe_dict(shape, dtype) for name, shape, dtype in (*call.inputs, *call.outputs)}
+    names = [arg.name for arg in call.spec.tensors] + [ret.name for ret in call.spec.returns]
+    program = trace(
+        _entry(call.spec.impl.entry),
+        *[there.get(name) for name in names],
+        *call.attrs.values(),
+        soc=call.soc,
+        kernel_name=call.spec.impl.kernel_name,
+    )
+    _check_io(call, program)
+    return program
+
+
+def _check_io(call: Call, program: ir.Program) -> None:
+    """The kernel's BuildCCE lists must be the op's tensors, since they are bound by position."""
+    for what, tensors, indices in (
+        ("inputs", call.inputs, program.inputs),
+        ("outputs", call.outputs, program.outputs),
+    ):
+        given = [(program.buffers[i].dtype, program.buffers[i].size_bytes) for i in indices]
+        wanted = [(dtype, _bytes(shape, dtype)) for _, shape, dtype in tensors]
+        if len(given) != len(wanted) or any(
+            g[0] != w[0] or g[1] not in (-1, w[1]) for g, w in zip(given, wanted, strict=True)
+        ):
+            text = ", ".join(f"{name} {dtype}{list(shape)}" for name, shape, dtype in tensors)
+            kernel = ", ".join(
+                f"{program.buffers[i].name} {program.buffers[i].dtype}{list(program.buffers[i].shape)}"
+                for i in indices
+            )
+            raise EngineError(
+                describe(call.spec.name, f"{what} of BuildCCE in the kernel", kernel or "(none)", text)
+            )
+
+
+def _bytes(shape: tuple[int, ...], dtype: str) -> int:
+    size = SIZE[dtype]
+    for n in shape:
+        size *= n
+    return size

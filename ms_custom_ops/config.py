@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Configuration: the only place that reads the environment. Read once, typed, described in
+docs/configuration.md."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ms_custom_ops.errors import MsCustomOpsError, describe
+
+PREFIX = "MS_CUSTOM_OPS_"
+DEFAULT_SOC = "Ascend910B1"
+DEFAULT_CACHE_LIMIT_MB = 1024
+_MB = 1 << 20
+
+
+class ConfigError(MsCustomOpsError, ValueError):
+    """A variable of the environment holds a value of the wrong form."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What the environment decides.
+
+    Attributes:
+        cache_dir: folder of the on-disk program cache, None to keep programs in memory only.
+        cache_limit_bytes: size above which the least recently used programs are removed, 0 for no limit.
+        soc: chip that kernels are traced for until ``set_soc`` says otherwise.
+        num_threads: threads of the native engine, None for the number of cores this process may use.
+    """
+
+    cache_dir: Path | None
+    cache_limit_bytes: int
+    soc: str
+    num_threads: int | None
+
+
+def _integer(environ: Mapping[str, str], name: str, default: int | None, minimum: int) -> int | None:
+    text = environ.get(PREFIX + name, "").strip()
+    if not text:
+        return default
+    try:
+        value = int(text)
+    except ValueError:
+        value = minimum - 1
+    if value < minimum:
+        raise ConfigError(
+            describe("environment", PREFIX + name, repr(text), f"an integer of at least {minimum}")
+        )
+    return value
+
+
+def _cache_dir(environ: Mapping[str, str]) -> Path | None:
+    text = environ.get(PREFIX + "CACHE_DIR", "").strip()
+    if text.lower() == "off":
+        return None
+    if text:
+        return Path(text).expanduser().absolute()
+    base = environ.get(
+        "XDG_CACHE_HOME", ""
+    ).strip()  # ignored unless absolute, as the XDG base directory rules say
+    if base and os.path.isabs(base):
+        return Path(base) / "ms_custom_ops"
+    home = os.path.expanduser("~")
+    return Path(home) / ".cache" / "ms_custom_ops" if os.path.isabs(home) else None
+
+
+def read_config(environ: Mapping[str, str]) -> Config:
+    """Config of an environment; ConfigError names the variable, its value and what is accepted."""
+    limit_mb = _integer(environ, "CACHE_LIMIT_MB", DEFAULT_CACHE_LIMIT_MB, 0)
+    assert limit_mb is not None
+    return Config(
+        cache_dir=_cache_dir(environ),
+        cache_limit_bytes=limit_mb * _MB,
+        soc=environ.get(PREFIX + "SOC", "").strip() or DEFAULT_SOC,
+        num_threads=_integer(environ, "NUM_THREADS", None, 1),
+    )
+
+
+@functools.cache
+def config() -> Config:
+    """Config of this process, read from the environment at the first call."""
+    return read_config(os.environ)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``TikCustom``: the ``ops.Custom`` behind every generated primitive, and the primitive cache of functional
+ops.
+
+MindSpore calls ``__infer__`` with concrete shapes and dtypes: at graph compile in GRAPH mode, at each call in
+PYNATIVE mode. There the call is checked and its Program traced or found, so that an error of the op, the
+tiling plan or the kernel surfaces with its own type and full text. The exported function ``mco_op`` of the
+extension then finds the Program by the same key. docs/mindspore.md lists the properties of MindSpore that
+shape this file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mindspore import ops
+from mindspore.common import dtype as mstype
+
+# What MindSpore's own functional ops use to build a primitive inside construct; private, so it is named only
+# here.
+from mindspore.ops._primitive_cache import _get_cache_prim as prim_cache
+
+from ms_custom_ops import compiler, engine
+from ms_custom_ops.cache import default_cache
+from ms_custom_ops.errors import OpArgumentError, describe
+from ms_custom_ops.registry import OpSpec, get_op
+from ms_custom_ops.registry.call_values import full_attrs
+from ms_custom_ops.soc import current_soc
+
+__all__ = ["TikCustom", "dtype_name", "prim_cache"]
+
+_FUNCTION = "mco_op"
+_DTYPES = {
+    name: getattr(mstype, name)
+    for name in (
+        "float16",
+        "bfloat16",
+        "float32",
+        "int8",
+        "uint8",
+        "int16",
+        "uint16",
+        "int32",
+        "uint32",
+        "int64",
+        "uint64",
+    )
+}
+_DTYPES["bool"] = mstype.bool_
+
+
+def dtype_name(dtype: Any) -> str:
+    """Full lower-case name of a MindSpore dtype or of the dtype inside a TensorType: ``float16``."""
+    element = dtype.element_type() if isinstance(dtype, mstype.TensorType) else dtype
+    return str(element).lower()
+
+
+@functools.cache
+def _extension() -> ctypes.CDLL:
+    """The extension, told the folder of the program cache."""
+    path = str(engine.library_path())
+    if ":" in path:
+        raise OpArgumentError(
+            describe(
+                "ms_custom_ops",
+                "path of the extension",
+                path,
+                "a path without ':', which MindSpore takes for the end of the file name",
+            )
+        )
+    library = ctypes.CDLL(path)
+    library.mco_publish.argtypes = [ctypes.c_char_p, ctypes.c_char_p]
+    library.mco_publish.restype = None
+    library.mco_set_cache_folder.argtypes = [ctypes.c_char_p]
+    library.mco_set_cache_folder.restype = None
+    folder = default_cache().folder
+    library.mco_set_cache_folder(str(folder or "").encode())
+    return library
+
+
+class TikCustom(ops.Custom):
+    """Primitive of one op with fixed attributes.
+
+    Args:
+        op_name: name of the op in the registry.
+        attrs: attribute -> value; attributes with a default may be left out.
+        present: one flag per OPTIONAL tensor argument, in order; absent ones are passed as the placeholder
+            (``ABSENT_SHAPE``, ``ABSENT_DTYPE``).
+        bprop: gradient function; a plain ``def`` in a source file, since the graph compiler reads it.
+
+    Called with all tensor arguments, positionally; returns a tensor, or a tuple of them for several returns.
+    """
+
+    def __init__(self, op_name: str, attrs: Mapping[str, Any], present: Sequence[bool], bprop: Any = None):
+        self._spec: OpSpec = get_op(op_name)
+        self._attrs = full_attrs(self._spec, attrs)
+        self._present = tuple(bool(flag) for flag in present)
+        self._inferred: dict[Any, dict[str, Any]] = {}
+        self._soc = ""
+        # From here on this process answers for the op's sources; before, mco_op compares the files on disk.
+        _extension().mco_publish(op_name.encode(), compiler.source_hash(self._spec).encode())
+        super().__init__(
+            f"{engine.library_path()}:{_FUNCTION}",
+            self._separate_infer,
+            self._separate_infer,
+            func_type="aot",
+            bprop=bprop,
+        )
+        self._add_attributes()
+
+    def _separate_infer(self, *_: Any) -> Any:
+        """Shape and dtype are inferred together by ``__infer__``; only its absence could call this."""
+        raise OpArgumentError(
+            describe(
+                self._spec.name,
+                "shape inference",
+                "apart from dtype inference",
+                "MindSpore calling ops.Custom.__infer__",
+            )
+        )
+
+    def _add_attributes(self) -> None:
+        spec = self._spec
+        names = [arg.name for arg in spec.tensors]
+        there = spec.named_inputs(names, self._present)
+        inputs = [i for i, name in enumerate(names) if there[name] is not None]
+        outputs = [
+            i
+            for i, ret in enumerate(spec.returns)
+            if ret.present_if is None or there[ret.present_if] is not None
+        ]
+        self.add_prim_attr("mco_op", spec.name)
+        self.add_prim_attr("mco_source", compiler.source_hash(spec))
+        self.add_prim_attr("mco_files", "\n".join(str(path) for path in compiler.source_files(spec)))
+        self.add_prim_attr("mco_cache", str(default_cache().folder or ""))
+        self.add_prim_attr("mco_inputs", inputs)
+        self.add_prim_attr("mco_outputs", outputs)
+        self.add_prim_attr("mco_params", len(names))
+        self.add_prim_attr("mco_results", len(spec.returns))
+        self._follow_soc()
+
+    def _follow_soc(self) -> None:
+        """The key carries the chip; PYNATIVE keeps one primitive per set of attributes, whatever ``set_soc``
+        says."""
+        soc = current_soc().name
+        if soc == self._soc:
+            return
+        there = [arg.name for arg in self._spec.tensors]
+        named = self._spec.named_inputs(there, self._present)
+        self._soc = soc
+        self.add_prim_attr(
+            "mco_prefix",
+            compiler.key_prefix(self._spec, self._attrs, [name for name in there if named[name]], soc),
+        )
+
+    def __infer__(self, *args: Any) -> dict[str, Any]:
+        """Checks shapes and dtypes, makes sure that the Program exists, and returns the output types."""
+        self._follow_soc()
+        shapes = tuple(tuple(arg["shape"]) for arg in args)
+        dtypes = tuple(dtype_name(arg["dtype"]) for arg in args)
+        known = self._inferred.get((shapes, dtypes, self._soc))
+        if known is None:
+            known = self._inferred[shapes, dtypes, self._soc] = self._infer(shapes, dtypes)
+        return dict(known)
+
+    def _infer(self, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...]) -> dict[str, Any]:
+        spec = self._spec
+        call = compiler.describe_call(
+            spec,
+            spec.named_inputs(shapes, self._present),
+            spec.named_inputs(dtypes, self._present),
+            self._attrs,
+            self._soc,
+        )
+        if any(0 not in shape for _, shape, _ in call.outputs):
+            compiled = compiler.compile_call(call)
+            engine.put_in_table(compiled.key, compiled.program_bytes)
+        out_shapes = tuple(shape for shape, _ in call.returns)
+        out_dtypes = tuple(mstype.TensorType(_DTYPES[dtype]) for _, dtype in call.returns)
+        if len(call.returns) == 1:
+            return {"shape": out_shapes[0], "dtype": out_dtypes[0], "value": None}
+        return {"shape": out_shapes, "dtype": out_dtypes, "value": None}

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ms_custom_ops.ops``: public functions; of an op without a public function of its own, the generated
+one."""
+
+from __future__ import annotations
+
+import inspect
+
+from ms_custom_ops import gen_ops_def
+from ms_custom_ops.mindspore.alibi import alibi_slopes
+from ms_custom_ops.mindspore.flash_attention import flash_attention
+from ms_custom_ops.mindspore.flash_attention_score import flash_attention_score
+
+__all__ = ["alibi_slopes", "flash_attention", "flash_attention_score"]
+
+for _name, _value in list(vars(gen_ops_def).items()):
+    if inspect.isfunction(_value) and _value.__module__ == gen_ops_def.__name__ and _name not in __all__:
+        globals()[_name] = _value
+        __all__ += [_name]

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MindSpore in both modes, and a program cache of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ms = pytest.importorskip("mindspore")
+
+from ms_custom_ops import cache, config, soc  # noqa: E402
+
+
+@pytest.fixture(scope="session", autouse=True)
+def program_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the program cache during these tests."""
+    folder = tmp_path_factory.mktemp("programs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MS_CUSTOM_OPS_CACHE_DIR", str(folder))
+        config.config.cache_clear()
+        cache.default_cache.cache_clear()
+        yield folder
+    config.config.cache_clear()
+    cache.default_cache.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """GRAPH mode and the default chip for each test; MindSpore's dumps go to the test's folder."""
+    monkeypatch.chdir(tmp_path)
+    soc.set_soc(config.config().soc)
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.set_context(jit_config={"jit_level": "O0"})
+    yield
+    soc.set_soc(config.config().soc)
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.set_context(jit_config={"jit_level": "O0"})
+
+
+@pytest.fixture(params=["GRAPH", "PYNATIVE"])
+def mode(request: pytest.FixtureRequest) -> str:
+    """Both execution modes."""
+    ms.set_context(mode=ms.GRAPH_MODE if request.param == "GRAPH" else ms.PYNATIVE_MODE)
+    return request.param
