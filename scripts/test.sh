@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Sets up .venv if needed and runs every check: lint, generated files, tests.
-# Arguments go to pytest; tests marked nightly run only when asked for, with -m nightly.
+# Arguments go to pytest; tests marked nightly run only when asked for: bash scripts/test.sh -m nightly
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -9,4 +9,4 @@ ensure_environment
 cd "$root"
 "$venv/bin/ruff" check .
 "$venv/bin/ms-custom-ops" gen --check
-"$venv/bin/pytest" -m "not nightly" "$@"
+"$venv/bin/pytest" "$@"
