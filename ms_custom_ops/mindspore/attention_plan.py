@@ -163,7 +163,7 @@ def _scale(scale_value: Any, d: int) -> float:
 
 
 def _keep_prob(keep_prob: Any) -> None:
-    if isinstance(keep_prob, bool) or not isinstance(keep_prob, Real) or not 0 < keep_prob <= 1:
+    if isinstance(keep_prob, bool) or not isinstance(keep_prob, Real) or not 0 < float(keep_prob) <= 1:
         refuse("keep_prob", repr(keep_prob), "a probability, 0 < keep_prob <= 1")
 
 

@@ -111,7 +111,7 @@ def _check_shift(shift: Operand, dtype: str | None, z: Sizes) -> None:
 
 
 def _check_dropout(drop: Operand, keep_prob: Any, z: Sizes) -> None:
-    if isinstance(keep_prob, bool) or not isinstance(keep_prob, Real) or not 0 < keep_prob <= 1:
+    if isinstance(keep_prob, bool) or not isinstance(keep_prob, Real) or not 0 < float(keep_prob) <= 1:
         _refuse("keep_prob", repr(keep_prob), "a probability, 0 < keep_prob <= 1")
     if drop.shape is None:
         if keep_prob < 1:

@@ -20,7 +20,8 @@ class VersionError(MsCustomOpsError, ImportError):
 
 def _numbers(version: str) -> tuple[int, ...]:
     """Leading numbers of a version: "2.10.0rc1" gives (2, 10, 0)."""
-    return tuple(int(number) for number in re.match(r"\d*(?:\.\d+)*", version)[0].split(".") if number)
+    leading = re.match(r"\d+(?:\.\d+)*", version)
+    return tuple(int(number) for number in leading[0].split(".")) if leading else ()
 
 
 def check(mindspore_version: str | None, numpy_version: str) -> str | None:

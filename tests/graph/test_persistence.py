@@ -99,38 +99,50 @@ def test_corrupt_files_are_traced_anew(tmp_path: Path) -> None:
     assert path.read_bytes() == intact
 
 
-@pytest.fixture
-def extra_source(tmp_path: Path) -> Path:
-    path = tmp_path / "extra" / "source.py"
+def write_extra_source(folder: Path) -> Path:
+    path = folder / "extra" / "source.py"
     path.parent.mkdir()
     path.write_text("BLOCK = 16\n")
     return path
 
 
-@pytest.fixture
-def exported(tmp_path: Path, extra_source: Path) -> dict[str, str]:
-    environ = {"MS_CUSTOM_OPS_CACHE_DIR": str(tmp_path / "programs")}
-    done = run_python(EXPORT, tmp_path, **environ)
+@pytest.fixture(scope="module")
+def export(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folder of an exported MindIR with its programs and sources, and a copy of it."""
+    folder, copy = tmp_path_factory.mktemp("export"), tmp_path_factory.mktemp("copies") / "export"
+    write_extra_source(folder)
+    done = run_python(EXPORT, folder, MS_CUSTOM_OPS_CACHE_DIR=str(folder / "programs"))
     assert done.returncode == 0, done.stderr
-    return environ
+    shutil.copytree(folder, copy)
+    return folder, copy
+
+
+@pytest.fixture
+def exported(export: tuple[Path, Path]) -> Path:
+    """The folder as it was after the export; a graph remembers absolute paths."""
+    folder, copy = export
+    shutil.rmtree(folder)
+    shutil.copytree(copy, folder)
+    return folder
 
 
 def load(
-    tmp_path: Path, environ: dict[str, str], first: str = "", imported: bool = False
+    folder: Path, first: str = "", imported: bool = False, programs: str = "programs"
 ) -> CompletedProcess:
-    return run_python(LOAD.format(first=first, imported=imported), tmp_path, **environ)
+    environ = {"MS_CUSTOM_OPS_CACHE_DIR": str(folder / programs)}
+    return run_python(LOAD.format(first=first, imported=imported), folder, **environ)
 
 
 @pytest.mark.parametrize("imports", [False, True], ids=["mindspore_alone", "with_the_package"])
-def test_mindir_in_a_fresh_process(tmp_path: Path, exported: dict[str, str], imports: bool) -> None:
-    done = load(tmp_path, exported, "import ms_custom_ops.mindspore.custom" if imports else "", imports)
+def test_mindir_in_a_fresh_process(exported: Path, imports: bool) -> None:
+    done = load(exported, "import ms_custom_ops.mindspore.custom" if imports else "", imports)
     assert done.returncode == 0, done.stderr
     assert "loaded" in done.stdout
 
 
-def test_mindir_without_its_program(tmp_path: Path, exported: dict[str, str]) -> None:
-    shutil.rmtree(tmp_path / "programs")
-    done = load(tmp_path, exported)
+def test_mindir_without_its_program(exported: Path) -> None:
+    shutil.rmtree(exported / "programs")
+    done = load(exported)
     assert done.returncode == 1
     wanted = (
         "flash_attention: no Program for float16[1,2,17,16];",
@@ -141,37 +153,36 @@ def test_mindir_without_its_program(tmp_path: Path, exported: dict[str, str]) ->
         assert part in done.stderr
 
 
-def test_mindir_with_a_corrupt_program(tmp_path: Path, exported: dict[str, str]) -> None:
-    for path in (tmp_path / "programs").iterdir():
+def test_mindir_with_a_corrupt_program(exported: Path) -> None:
+    for path in (exported / "programs").iterdir():
         path.write_bytes(path.read_bytes()[:-7])
-    done = load(tmp_path, exported)
+    done = load(exported)
     assert done.returncode == 1 and "truncated" in done.stderr
 
 
-def test_mindir_in_another_folder(tmp_path: Path, exported: dict[str, str]) -> None:
+def test_mindir_in_another_folder(exported: Path) -> None:
     """The folder of the loading process is looked in after the one the graph was built with."""
-    (tmp_path / "programs").rename(tmp_path / "moved")
+    (exported / "programs").rename(exported / "moved")
     first = "from ms_custom_ops.mindspore import custom; custom._extension()"
-    done = load(tmp_path, {"MS_CUSTOM_OPS_CACHE_DIR": str(tmp_path / "moved")}, first, True)
+    done = load(exported, first, True, "moved")
     assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("change", ["edited", "deleted"])
-def test_mindir_of_other_sources_is_refused(
-    tmp_path: Path, exported: dict[str, str], extra_source: Path, change: str
-) -> None:
+def test_mindir_of_other_sources_is_refused(exported: Path, change: str) -> None:
+    extra_source = exported / "extra" / "source.py"
     if change == "edited":
         extra_source.write_text("BLOCK = 32\n")
     else:
         extra_source.unlink()
-    done = load(tmp_path, exported)
+    done = load(exported)
     assert done.returncode == 1
     assert "flash_attention: the graph was compiled from kernel sources" in done.stderr
     assert "export the MindIR file again" in done.stderr
     assert ("without" in done.stderr and str(extra_source) in done.stderr) == (change == "deleted")
 
 
-def test_a_process_that_built_the_op_knows_its_sources(tmp_path: Path, exported: dict[str, str]) -> None:
+def test_a_process_that_built_the_op_knows_its_sources(exported: Path) -> None:
     """It traced from what it had imported, so its own hash counts, whatever is on disk by now."""
     first = (
         "from ms_custom_ops import compiler\n"
@@ -179,7 +190,7 @@ def test_a_process_that_built_the_op_knows_its_sources(tmp_path: Path, exported:
         "from ms_custom_ops.mindspore.custom import TikCustom\n"
         "TikCustom('flash_attention', {}, (False,) * 5)"
     )
-    done = load(tmp_path, exported, first, True)
+    done = load(exported, first, True)
     assert done.returncode == 1 and f"the present ones are {'f' * 32}" in done.stderr
 
 
@@ -202,13 +213,14 @@ print("sum", net(*tensors).asnumpy().astype(np.float64).sum(), "checked", len(ch
 )
 
 
-def test_mindspore_compiler_cache(tmp_path: Path, extra_source: Path) -> None:
+def test_mindspore_compiler_cache(tmp_path: Path) -> None:
     """A cached graph runs without being compiled again; after the sources changed it is refused, never served."""
     environ = {
         "MS_CUSTOM_OPS_CACHE_DIR": str(tmp_path / "programs"),
         "MS_COMPILER_CACHE_ENABLE": "1",
         "MS_COMPILER_CACHE_PATH": str(tmp_path / "graphs"),
     }
+    extra_source = write_extra_source(tmp_path)
     one, two = [run_python(GRAPH_CACHE, tmp_path, **environ) for _ in range(2)]
     assert one.returncode == two.returncode == 0, one.stderr + two.stderr
     assert "checked 0" not in one.stdout and "checked 0" in two.stdout

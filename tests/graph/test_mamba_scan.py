@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ssd_chunk_scan and mamba3_chunk_scan in MindSpore: values and gradients against the goldens, packing,
+messages."""
+
+from __future__ import annotations
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import Tensor, nn, ops
+
+from ms_custom_ops import soc
+from ms_custom_ops.errors import OpArgumentError, OpDtypeError
+from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
+from ms_custom_ops.mindspore.ssd_plan import packed_positions
+from ms_custom_ops.op_impl.mamba3_chunk_scan import golden as golden3
+from ms_custom_ops.op_impl.ssd_chunk_scan import golden
+from ms_custom_ops.testing import assert_rms
+
+LIMIT = {ms.float16: 2e-3, ms.bfloat16: 1.5e-2}
+SSD_INPUTS = ("x", "da", "B", "C", "initial_states")
+MAMBA3_INPUTS = ("q", "k", "v", "da", "dt", "trap", "initial_states")
+
+
+def wide(x):
+    """float64 values of a tensor of any dtype."""
+    return x.astype(ms.float32).asnumpy().astype(np.float64)
+
+
+class Scan(nn.Cell):
+    """One of the scans with fixed options."""
+
+    def __init__(self, function, chunk, cu=None):
+        super().__init__()
+        self.function, self.chunk, self.cu = function, chunk, cu
+
+    def construct(self, *args):
+        if len(args) == len(MAMBA3_INPUTS):
+            return self.function(*args[:6], self.chunk, args[6])
+        return self.function(*args[:4], self.chunk, args[4], self.cu)
+
+
+class Random:
+    """Tensors from one seed."""
+
+    def __init__(self, dtype=ms.float16, seed=0):
+        self.rng, self.dtype = np.random.default_rng(seed), dtype
+
+    def operand(self, *shape):
+        return Tensor(self.rng.standard_normal(shape).astype(np.float32)).astype(self.dtype)
+
+    def float32(self, *shape, low=-1.0, high=1.0):
+        return Tensor(self.rng.uniform(low, high, shape).astype(np.float32))
+
+
+def ssd_inputs(sizes, dtype=ms.float16, owners=None):
+    b, s, h, g, p, n = sizes
+    r = Random(dtype)
+    return dict(
+        x=r.operand(b, s, h, p),
+        da=r.float32(b, h, s, low=-0.2, high=0),
+        B=r.operand(b, s, g, n),
+        C=r.operand(b, s, g, n),
+        initial_states=r.float32(owners or b, h, p, n),
+    )
+
+
+def mamba3_inputs(sizes, dtype=ms.float16):
+    b, s, rank, h, g, p, n = sizes
+    r = Random(dtype)
+    return dict(
+        q=r.operand(b, s, rank, g, n),
+        k=r.operand(b, s, rank, g, n),
+        v=r.operand(b, s, rank, h, p),
+        da=r.float32(b, h, s, low=-0.2, high=0),
+        dt=r.float32(b, h, s, low=0, high=1),
+        trap=r.float32(b, h, s),
+        initial_states=r.float32(b, h, p, n),
+    )
+
+
+def check(net, inputs, forward, backward, limit):
+    """Outputs and all gradients of ``net`` against golden functions of the wide inputs."""
+    args = tuple(inputs.values())
+    outputs = net(*args)
+    r = Random(outputs[0].dtype, 7)
+    d = (r.operand(*outputs[0].shape), r.float32(*outputs[1].shape))
+    gradients = ops.GradOperation(get_all=True, sens_param=True)(net)(*args, d)
+    operands = {name: wide(x) for name, x in inputs.items()}
+    for name, actual, expected in zip(("y", "final_states"), outputs, forward(**operands), strict=True):
+        assert_rms(name, wide(actual), expected, limit)
+    expected = backward(**operands, d=wide(d[0]), d_final=wide(d[1]))
+    for (name, value), gradient in zip(inputs.items(), gradients, strict=True):
+        assert gradient.dtype == value.dtype and gradient.shape == value.shape
+        assert_rms(f"d_{name}", wide(gradient), expected[name], limit)
+
+
+def check_ssd(sizes, chunk, dtype=ms.float16, cu=None, cut=None):
+    """``cut``: cu_seqlens as the op gets it."""
+    inputs = ssd_inputs(sizes, dtype, None if cu is None else len(cu) - 1)
+
+    def backward(d, d_final, **operands):
+        return golden.ssd_chunk_scan_grad(**operands, dy=d, d_final=d_final, cu_seqlens=cu)
+
+    check(
+        Scan(ssd_chunk_scan, chunk, cut),
+        inputs,
+        lambda **o: golden.ssd_chunk_scan(**o, cu_seqlens=cu),
+        backward,
+        LIMIT[dtype],
+    )
+
+
+@pytest.mark.parametrize(
+    "sizes, chunk",
+    [
+        ((1, 1, 1, 1, 1, 1), 1),
+        ((2, 63, 2, 1, 15, 17), 24),
+        ((1, 200, 4, 2, 64, 63), 64),
+        ((2, 17, 3, 3, 16, 16), 256),
+    ],
+    ids=["S1-P1-N1", "S63-P15-N17-C24", "S200-P64-N63-C64", "S17-P16-N16-C256"],
+)
+def test_ssd(mode, sizes, chunk):
+    check_ssd(sizes, chunk)
+
+
+def test_ssd_bfloat16(mode):
+    soc.set_soc("Ascend910B1")
+    check_ssd((2, 33, 2, 1, 15, 17), 16, ms.bfloat16)
+
+
+@pytest.mark.parametrize(
+    "bounds, given",
+    [
+        ([0, 23], "int32"),
+        ([0, 5, 5, 23], "list"),
+        ([0, 5, 5, 23], "int64"),
+        ([0, 16, 32], "int32"),
+        ([0, 1, 2, 3, 40], "list"),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "_".join(map(str, v)),
+)
+def test_ssd_packed(mode, bounds, given):
+    cut = bounds if given == "list" else Tensor(bounds, getattr(ms, given))
+    check_ssd((1, bounds[-1], 2, 1, 15, 16), 16, cu=bounds, cut=cut)
+
+
+def test_ssd_packed_bfloat16():
+    soc.set_soc("Ascend910B1")
+    check_ssd((1, 23, 2, 1, 16, 15), 16, ms.bfloat16, [0, 7, 23], Tensor([0, 7, 23], ms.int32))
+
+
+def test_steps_behind_the_last_sequence_are_zero():
+    inputs = ssd_inputs((1, 23, 2, 1, 16, 16), owners=2)
+    y, final = Scan(ssd_chunk_scan, 16, Tensor([0, 7, 19], ms.int32))(*inputs.values())
+    operands = {name: wide(x) for name, x in inputs.items()}
+    for name, axis in (("x", 1), ("da", 2), ("B", 1), ("C", 1)):
+        operands[name] = np.take(operands[name], range(19), axis)
+    expected, states = golden.ssd_chunk_scan(**operands, cu_seqlens=[0, 7, 19])
+    assert_rms("y", wide(y)[:, :19], expected, 2e-3)
+    assert_rms("final_states", wide(final), states, 2e-3)
+    assert not wide(y)[:, 19:].any()
+
+
+def test_ssd_continues_from_its_final_states():
+    inputs = ssd_inputs((1, 48, 2, 1, 16, 16))
+    net = Scan(ssd_chunk_scan, 16)
+    whole, last = net(*inputs.values())
+
+    def part(a, b, states):
+        return net(
+            inputs["x"][:, a:b], inputs["da"][:, :, a:b], inputs["B"][:, a:b], inputs["C"][:, a:b], states
+        )
+
+    first, states = part(0, 32, inputs["initial_states"])
+    second, states = part(32, 48, states)
+    np.testing.assert_array_equal(np.concatenate([first.asnumpy(), second.asnumpy()], 1), whole.asnumpy())
+    np.testing.assert_array_equal(states.asnumpy(), last.asnumpy())
+
+
+def test_chunk_size_changes_rounding_only():
+    inputs = ssd_inputs((1, 100, 2, 1, 16, 16))
+    results = [wide(Scan(ssd_chunk_scan, chunk)(*inputs.values())[0]) for chunk in (16, 50, 128)]
+    for other in results[1:]:
+        assert_rms("y", other, results[0], 1e-3)
+
+
+def test_no_initial_states_means_zeros():
+    inputs = ssd_inputs((1, 20, 1, 1, 16, 16))
+    zeros = inputs | {"initial_states": ops.zeros_like(inputs["initial_states"])}
+    y, final = Scan(ssd_chunk_scan, 16)(*zeros.values())
+    y_none, final_none = ssd_chunk_scan(inputs["x"], inputs["da"], inputs["B"], inputs["C"], 16)
+    np.testing.assert_array_equal(y.asnumpy(), y_none.asnumpy())
+    np.testing.assert_array_equal(final.asnumpy(), final_none.asnumpy())
+
+
+def test_no_steps_return_the_initial_states(mode):
+    inputs = ssd_inputs((2, 0, 2, 1, 3, 4))
+    y, final = ssd_chunk_scan(*list(inputs.values())[:4], 16, inputs["initial_states"])
+    assert y.shape == (2, 0, 2, 3)
+    np.testing.assert_array_equal(final.asnumpy(), inputs["initial_states"].asnumpy())
+
+
+@pytest.mark.parametrize(
+    "sizes, chunk",
+    [
+        ((1, 1, 1, 1, 1, 1, 1), 1),
+        ((2, 19, 3, 2, 1, 16, 17), 4),
+        ((1, 63, 1, 4, 2, 15, 16), 8),
+        ((1, 40, 4, 2, 2, 64, 64), 16),
+        ((1, 17, 16, 1, 1, 16, 16), 256),
+    ],
+    ids=["S1-R1", "S19-R3-C4", "S63-R1-C8", "S40-R4-C16", "S17-R16-C256"],
+)
+def test_mamba3(mode, sizes, chunk):
+    def backward(d, d_final, **operands):
+        return golden3.mamba3_chunk_scan_grad(**operands, do=d, d_final=d_final)
+
+    check(
+        Scan(mamba3_chunk_scan, chunk),
+        mamba3_inputs(sizes),
+        lambda **o: golden3.mamba3_chunk_scan(**o),
+        backward,
+        2e-3,
+    )
+
+
+def test_mamba3_bfloat16(mode):
+    soc.set_soc("Ascend910B1")
+
+    def backward(d, d_final, **operands):
+        return golden3.mamba3_chunk_scan_grad(**operands, do=d, d_final=d_final)
+
+    check(
+        Scan(mamba3_chunk_scan, 8),
+        mamba3_inputs((1, 21, 3, 2, 1, 15, 17), ms.bfloat16),
+        lambda **o: golden3.mamba3_chunk_scan(**o),
+        backward,
+        1.5e-2,
+    )
+
+
+def test_mamba3_continues_with_the_last_product_in_the_state():
+    """kv[-1] is folded into the state, as the docstring says."""
+    t = {name: wide(x) for name, x in mamba3_inputs((1, 12, 2, 1, 1, 3, 4)).items()}
+    whole, last = golden3.mamba3_chunk_scan(**t)
+    first = {
+        n: x if n == "initial_states" else np.take(x, range(7), 1 if x.ndim == 5 else 2) for n, x in t.items()
+    }
+    rest = {
+        n: np.take(x, range(7, 12), 1 if x.ndim == 5 else 2) for n, x in t.items() if n != "initial_states"
+    }
+    _, states = golden3.mamba3_chunk_scan(**first)
+    kv = np.einsum("brhp,brgn->bhpn", first["v"][:, -1], first["k"][:, -1])
+    weight = (1 - 1 / (1 + np.exp(-rest["trap"][..., 0]))) * rest["dt"][..., 0]
+    o, end = golden3.mamba3_chunk_scan(**rest, initial_states=states + weight[..., None, None] * kv)
+    np.testing.assert_allclose(o, whole[:, 7:], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(end, last, rtol=1e-12, atol=1e-12)
+
+
+def test_packed_positions_are_each_others_inverse():
+    bounds = [0, 1, 1, 18, 63]
+    source, target, first = packed_positions(bounds, 63, 16)
+    np.testing.assert_array_equal(source[target], np.arange(63))
+    assert (np.sort(source[source < 63]) == np.arange(63)).all() and len(source) % 16 == 0
+    np.testing.assert_array_equal(first[:5], [0, 1, 2, 4, 7])
+
+
+def changed(inputs, **values):
+    return list((inputs | values).values())
+
+
+SSD = (1, 8, 2, 1, 3, 4)
+F16, F32 = ms.float16, ms.float32
+SSD_ERRORS = {
+    "rank_of_x": (
+        dict(x=((8, 2, 3), F16)),
+        16,
+        None,
+        OpArgumentError,
+        "rank of x is 3 (shape (8, 2, 3)); accepted: 4",
+    ),
+    "x_float32": (
+        dict(x=((1, 8, 2, 3), F32)),
+        16,
+        None,
+        OpDtypeError,
+        "dtype of x is float32; accepted: float16 or",
+    ),
+    "da_shape": (
+        dict(da=((1, 8, 2), F32)),
+        16,
+        None,
+        OpArgumentError,
+        "da is of shape (1, 8, 2); accepted: (B, H, S)",
+    ),
+    "da_float16": (
+        dict(da=((1, 2, 8), F16)),
+        16,
+        None,
+        OpDtypeError,
+        "dtype of da is float16; accepted: float32",
+    ),
+    "C_shape": (
+        dict(C=((1, 8, 1, 5), F16)),
+        16,
+        None,
+        OpArgumentError,
+        "C is of shape (1, 8, 1, 5); accepted: the shape of B",
+    ),
+    "B_dtype": (
+        dict(B=((1, 8, 1, 4), F32)),
+        16,
+        None,
+        OpDtypeError,
+        "dtype of B is float32; accepted: float16, the dtype of x",
+    ),
+    "B_steps": (
+        dict(B=((1, 7, 1, 4), F16)),
+        16,
+        None,
+        OpArgumentError,
+        "B is of shape (1, 7, 1, 4); accepted: (B, S, G, N)",
+    ),
+    "groups": (
+        dict(B=((1, 8, 3, 4), F16), C=((1, 8, 3, 4), F16)),
+        16,
+        None,
+        OpArgumentError,
+        "groups G of B is 3; accepted: a divisor of H = 2",
+    ),
+    "P_too_large": (
+        dict(x=((1, 8, 2, 129), F16)),
+        16,
+        None,
+        OpArgumentError,
+        "head size P is 129; accepted: 1 to 128",
+    ),
+    "N_too_large": (
+        dict(B=((1, 8, 1, 257), F16), C=((1, 8, 1, 257), F16)),
+        16,
+        None,
+        OpArgumentError,
+        "state size N is 257; accepted: 1 to 256",
+    ),
+    "states_shape": (
+        dict(initial_states=((1, 2, 4, 3), F32)),
+        16,
+        None,
+        OpArgumentError,
+        "initial_states is of shape (1, 2, 4, 3); accepted: (B, H, P, N) = (1, 2, 3, 4)",
+    ),
+    "chunk_0": ({}, 0, None, OpArgumentError, "chunk_size is 0; accepted: an int from 1 to 256"),
+    "chunk_float": ({}, 16.0, None, OpArgumentError, "chunk_size is 16.0; accepted: an int from 1 to 256"),
+    "cu_end": (
+        {},
+        16,
+        [0, 7],
+        OpArgumentError,
+        "cu_seqlens is [0, 7]; accepted: non-decreasing ints from 0 to S = 8",
+    ),
+    "cu_falls": (
+        {},
+        16,
+        [0, 5, 3, 8],
+        OpArgumentError,
+        "cu_seqlens is [0, 5, 3, 8]; accepted: non-decreasing",
+    ),
+    "cu_dtype": (
+        {},
+        16,
+        Tensor([0, 8], ms.float32),
+        OpDtypeError,
+        "dtype of cu_seqlens is float32; accepted: int32 or int64",
+    ),
+    "cu_rank": (
+        {},
+        16,
+        Tensor([[0, 8]], ms.int32),
+        OpArgumentError,
+        "cu_seqlens is of shape (1, 2); accepted: (number of",
+    ),
+    "cu_batch": (
+        dict(x=((2, 8, 2, 3), F16), da=((2, 2, 8), F32), B=((2, 8, 1, 4), F16), C=((2, 8, 1, 4), F16)),
+        16,
+        [0, 8],
+        OpArgumentError,
+        "batch of x is 2; accepted: 1 with cu_seqlens",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SSD_ERRORS.values(), ids=SSD_ERRORS.keys())
+def test_ssd_refuses(case):
+    wrong, chunk, cu, error, text = case
+    args = changed(ssd_inputs(SSD), **{n: ops.zeros(shape, dtype) for n, (shape, dtype) in wrong.items()})
+    with pytest.raises(error) as caught:
+        ssd_chunk_scan(*args[:4], chunk, args[4], cu)
+    assert "ssd_chunk_scan: " + text in str(caught.value)
+
+
+MAMBA3 = (1, 8, 2, 2, 1, 3, 4)
+MAMBA3_ERRORS = {
+    "rank_of_v": (
+        dict(v=((1, 8, 2, 3), F16)),
+        OpArgumentError,
+        "rank of v is 4 (shape (1, 8, 2, 3)); accepted: 5",
+    ),
+    "v_float32": (
+        dict(v=((1, 8, 2, 2, 3), F32)),
+        OpDtypeError,
+        "dtype of v is float32; accepted: float16 or bfloat16",
+    ),
+    "R_17": (dict(v=((1, 8, 17, 2, 3), F16)), OpArgumentError, "rank R of v is 17; accepted: 1 to 16"),
+    "dt_shape": (
+        dict(dt=((1, 8, 2), F32)),
+        OpArgumentError,
+        "dt is of shape (1, 8, 2); accepted: (B, H, S) = (1, 2, 8)",
+    ),
+    "trap_float16": (
+        dict(trap=((1, 2, 8), F16)),
+        OpDtypeError,
+        "dtype of trap is float16; accepted: float32",
+    ),
+    "k_shape": (
+        dict(k=((1, 8, 2, 1, 5), F16)),
+        OpArgumentError,
+        "k is of shape (1, 8, 2, 1, 5); accepted: the shape of q",
+    ),
+    "q_rank": (
+        dict(q=((1, 8, 1, 1, 4), F16)),
+        OpArgumentError,
+        "q is of shape (1, 8, 1, 1, 4); accepted: (B, S, R, G, N)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MAMBA3_ERRORS.values(), ids=MAMBA3_ERRORS.keys())
+def test_mamba3_refuses(case):
+    wrong, error, text = case
+    args = changed(
+        mamba3_inputs(MAMBA3), **{n: ops.zeros(shape, dtype) for n, (shape, dtype) in wrong.items()}
+    )
+    with pytest.raises(error) as caught:
+        mamba3_chunk_scan(*args[:6], 16, args[6])
+    assert "mamba3_chunk_scan: " + text in str(caught.value)
+
+
+def test_bfloat16_is_refused_by_name_on_910a():
+    soc.set_soc("Ascend910A")
+    with pytest.raises(OpDtypeError, match=r"ssd_chunk_scan: .*Ascend910A"):
+        ssd_chunk_scan(*list(ssd_inputs(SSD, ms.bfloat16).values())[:4], 16)
