@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The import names of TIK kernels: after ``install()``, ``from tbe import tik`` and its kin work.
+
+Kernels written for an Ascend import ``tbe`` or ``te`` of CANN. Here these names lead to the TIK language of
+this package, its chip table and checks that check; the TBE DSL and TVM are named and refused when used.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import types
+
+from ms_custom_ops.compat.absent import AbsentFinder, CannMissingError
+from ms_custom_ops.compat.loader import KernelLoadError, load_kernel
+from ms_custom_ops.errors import MsCustomOpsError
+
+
+class CompatError(MsCustomOpsError, RuntimeError):
+    """install() would hide a real CANN."""
+
+
+class _State:
+    """What install() changed, to be undone by uninstall()."""
+
+    def __init__(self) -> None:
+        self.modules: dict[str, types.ModuleType] = {}
+        self.hidden: dict[str, types.ModuleType] = {}
+        self.finder: AbsentFinder | None = None
+
+
+_state = _State()
+
+
+def installed() -> bool:
+    """Whether the names are served."""
+    return _state.finder is not None
+
+
+def install(force: bool = False) -> None:
+    """Serve ``tbe``, ``te`` and ``topi`` from sys.modules; a second call does nothing.
+
+    Raises CompatError when a real one of them is importable, unless ``force``, which hides it until
+    :func:`uninstall`.
+    """
+    from ms_custom_ops.compat.modules import ABSENT_ROOTS, ACL, TOP_NAMES, build_modules
+
+    if installed():
+        return
+    found = {name: place for name in TOP_NAMES if (place := _origin(name)) is not None}
+    if found and not force:
+        text = ", ".join(f"{name} at {place}" for name, place in found.items())
+        raise CompatError(
+            f"compat.install: importable already: {text}; accepted: no CANN on the path, or install(force=True), "
+            "which hides it until uninstall()"
+        )
+    for name in list(sys.modules):
+        if name.partition(".")[0] in TOP_NAMES:
+            _state.hidden[name] = sys.modules.pop(name)
+    _state.modules = build_modules()
+    if _origin(ACL) is not None:
+        del _state.modules[ACL]
+    sys.modules.update(_state.modules)
+    _state.finder = AbsentFinder(ABSENT_ROOTS)
+    sys.meta_path.insert(0, _state.finder)
+
+
+def uninstall() -> None:
+    """Undo :func:`install`. Kernels that are loaded keep what they imported; the chip in force stays."""
+    global _state
+    from ms_custom_ops.compat import platform
+
+    if _state.finder is None:
+        return
+    platform.reset()
+    sys.meta_path.remove(_state.finder)
+    for name in [*_state.modules, *_state.finder.loaded()]:
+        sys.modules.pop(name, None)
+    sys.modules.update(_state.hidden)
+    _state = _State()
+
+
+def _origin(name: str) -> str | None:
+    """Where a real module of this name is, None without one."""
+    loaded = sys.modules.get(name)
+    if loaded is not None:
+        return str(getattr(loaded, "__file__", None) or next(iter(getattr(loaded, "__path__", [])), "sys.modules"))
+    spec = importlib.util.find_spec(name)
+    if spec is None:
+        return None
+    return str(spec.origin or next(iter(spec.submodule_search_locations or []), name))
+
+
+__all__ = ["CannMissingError", "CompatError", "KernelLoadError", "install", "installed", "load_kernel", "uninstall"]

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loading a kernel's module from its file, the way its own package expects it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from ms_custom_ops.errors import MsCustomOpsError
+
+KERNEL_PACKAGE = "impl"
+
+
+class KernelLoadError(MsCustomOpsError, ImportError):
+    """A kernel file cannot be loaded."""
+
+
+def package_of(path: Path) -> tuple[Path, str]:
+    """(folder for sys.path, dotted name) of a module file: the name starts at the outermost folder called
+    ``impl`` above it, else at the outermost folder of an unbroken chain of packages, else it is the file's."""
+    path = path.resolve()
+    folders = list(path.parents)
+    tops = [folder for folder in folders if folder.name == KERNEL_PACKAGE]
+    if tops:
+        root = tops[-1].parent
+    else:
+        root = path.parent
+        while (root / "__init__.py").is_file():
+            root = root.parent
+    relative = path.relative_to(root).with_suffix("")
+    parts = relative.parts[:-1] if relative.name == "__init__" and len(relative.parts) > 1 else relative.parts
+    return root, ".".join(parts)
+
+
+def _claim_package(top: str, root: Path) -> None:
+    """Make ``top`` the package of ``root``: forget one of the same name that came from elsewhere."""
+    known = sys.modules.get(top)
+    places = [*getattr(known, "__path__", []), getattr(known, "__file__", None) or ""]
+    if known is not None and any(p and Path(p).resolve() == root / top for p in places):
+        return
+    if known is not None and top != KERNEL_PACKAGE:
+        raise KernelLoadError(
+            f"load_kernel: a module {top} is loaded from {places[0]}; accepted: a kernel whose top name "
+            f"is free, or a package called {KERNEL_PACKAGE}"
+        )
+    for name in [n for n in sys.modules if n == top or n.startswith(f"{top}.")]:
+        del sys.modules[name]
+    if not (root / top / "__init__.py").is_file():
+        # A folder without __init__.py loses against a package of its name anywhere on the path.
+        package = ModuleType(top)
+        package.__path__ = [str(root / top)]
+        sys.modules[top] = package
+
+
+def load_kernel(path: str | os.PathLike[str]) -> ModuleType:
+    """The module of a kernel file, with :func:`ms_custom_ops.compat.install` in force while it is imported.
+
+    Packages called ``impl`` from several places may be loaded one after another: the one of ``path`` takes
+    the name. Raises KernelLoadError for a file that is not there or not Python; errors of the module itself
+    pass through.
+    """
+    from ms_custom_ops.compat import install
+
+    file = Path(path)
+    if file.suffix != ".py" or not file.is_file():
+        raise KernelLoadError(f"load_kernel: path is {str(path)!r}; accepted: an existing .py file")
+    install()
+    root, name = package_of(file)
+    entry = str(root)
+    added = entry not in sys.path
+    if added:
+        sys.path.insert(0, entry)
+    lone = "." not in name
+    try:
+        importlib.invalidate_caches()
+        if lone:
+            return _load_lone(file.resolve(), name)
+        _claim_package(name.partition(".")[0], root)
+        return importlib.import_module(name)
+    finally:
+        # Kernels import siblings when they run, so a package's folder stays; a lone file needs it no longer.
+        if added and lone:
+            sys.path.remove(entry)
+
+
+def _load_lone(file: Path, name: str) -> ModuleType:
+    """A file that belongs to no package: a fresh module, which takes no name another module has."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    free = name not in sys.modules
+    if free:
+        sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        if free:
+            del sys.modules[name]
+    return module
