@@ -5,18 +5,20 @@
     python benchmarks/run.py attention --case 1x8x1024x64 --json attention.json
 
 A subject is a module beside this file with IMPLS, CASES, RMS_LIMIT, prepare(), available(),
-contenders(case, impls) and expected(case); adding one means adding its file and its name here.
+contenders(case, impls) and expected(case); adding one means adding its file and its name here. With a function
+gflop(case, passes) (10^9 operations of one call) the table has GFLOP/s as well.
 """
 from __future__ import annotations
 
 import importlib
 import json
 from pathlib import Path
+from types import ModuleType
 
 import click
 from timing import OURS, Timing, check_outputs, interleave, machine_line
 
-SUBJECTS = ("attention",)
+SUBJECTS = ("attention", "segsum", "sparse_attention")
 
 
 def ratio(timing: Timing, timings: list[Timing]) -> str:
@@ -25,12 +27,20 @@ def ratio(timing: Timing, timings: list[Timing]) -> str:
     return f"{timing.median_ms / ours[0].median_ms:.2f}x" if ours else "-"
 
 
-def print_table(timings: list[Timing]) -> None:
+def print_table(timings: list[Timing], rates: dict[Timing, float]) -> None:
     click.echo(f"{'case':<22}{'pass':<9}{'impl':<15}{'dtype':<9}{'median ms':>11}{'min ms':>11}"
-               f"{'vs ' + OURS:>18}")
+               f"{'vs ' + OURS:>18}" + (f"{'GFLOP/s':>10}" if rates else ""))
     for t in sorted(timings, key=lambda t: (t.case, t.passes)):
         click.echo(f"{t.case:<22}{t.passes:<9}{t.impl:<15}{t.dtype:<9}{t.median_ms:>11.2f}{t.min_ms:>11.2f}"
-                   f"{ratio(t, timings):>18}")
+                   f"{ratio(t, timings):>18}" + (f"{rates[t]:>10.1f}" if rates else ""))
+
+
+def gflop_rates(module: ModuleType, timings: list[Timing]) -> dict[Timing, float]:
+    """GFLOP/s by median time; empty for a subject that does not count its operations."""
+    if not hasattr(module, "gflop"):
+        return {}
+    cases = {case.name: case for case in module.CASES}
+    return {t: module.gflop(cases[t.case], t.passes) / t.median_ms * 1e3 for t in timings}
 
 
 def choose(asked: tuple[str, ...], known: tuple[str, ...], option: str) -> tuple[str, ...]:
@@ -65,9 +75,11 @@ def main(subject: str, cases: tuple[str, ...], impls: tuple[str, ...], rounds: i
         for contender in contenders:
             check_outputs(case.name, contender, expected[contender.passes], module.RMS_LIMIT)
         timings += interleave(case.name, contenders, rounds)
-    print_table(timings)
+    rates = gflop_rates(module, timings)
+    print_table(timings, rates)
     if json_file is not None:
-        json_file.write_text(json.dumps([t.record() for t in timings], indent=1) + "\n")
+        records = [t.record() | ({"gflop_per_s": round(rates[t], 2)} if rates else {}) for t in timings]
+        json_file.write_text(json.dumps(records, indent=1) + "\n")
         click.echo(f"wrote {json_file}")
 
 

@@ -2,12 +2,14 @@
 """Numbering of the chunks of ragged and packed sequences; NumPy, for goldens, plans and tests.
 
 A sequence of L steps has ceil(L/C) chunks. In a packed batch, sequence i holds steps cu_seqlens[i] to
-cu_seqlens[i+1]-1 and its chunk c has slot cu_seqlens[i]//C + i + c of S//C + (number of sequences) slots: found without
-knowing the other lengths, at the price of slots that stay unused.
+cu_seqlens[i+1]-1 and its chunk c has slot cu_seqlens[i]//C + i + c of S//C + (number of sequences) slots:
+found without knowing the other lengths, at the price of slots that stay unused.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,9 @@ def split_chunks(op: str, name: str, value: npt.ArrayLike, chunk_size: int) -> n
     """(B, H, S) as float64 (B, H, S/C, C). Raises OpArgumentError unless C divides S."""
     x = np.asarray(value, np.float64)
     if x.ndim != 3:
-        raise OpArgumentError(describe(op, f"rank of {name}", f"{x.ndim} (shape {x.shape})", "3, shape (B, H, S)"))
+        raise OpArgumentError(
+            describe(op, f"rank of {name}", f"{x.ndim} (shape {x.shape})", "3, shape (B, H, S)")
+        )
     if chunk_size < 1 or x.shape[2] % chunk_size:
         raise OpArgumentError(describe(op, "chunk_size", chunk_size, f"a divisor of S = {x.shape[2]}"))
     return x.reshape(*x.shape[:2], -1, chunk_size)
@@ -30,11 +34,13 @@ def slot_count(steps: int, chunk_size: int, sequences: int | None) -> int:
     return -(-steps // chunk_size) if sequences is None else steps // chunk_size + sequences
 
 
-def chunk_slots(steps: int, chunk_size: int, cu_seqlens: Sequence[int] | None = None) -> list[tuple[int, int, int]]:
+def chunk_slots(
+    steps: int, chunk_size: int, cu_seqlens: Sequence[int] | None = None
+) -> list[tuple[int, int, int]]:
     """``(slot, first step, length)`` of every chunk that holds steps."""
     bounds = [0, steps] if cu_seqlens is None else [int(x) for x in cu_seqlens]
     found = []
-    for i, (start, stop) in enumerate(zip(bounds, bounds[1:])):
+    for i, (start, stop) in enumerate(pairwise(bounds)):
         for c in range(-(-(stop - start) // chunk_size)):
             first = start + c * chunk_size
             found.append((bounds[i] // chunk_size + i + c, first, min(chunk_size, stop - first)))

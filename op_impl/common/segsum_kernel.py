@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the segment-sum kernels share: GM tensors, the multi-core loop over groups of chunks, and the backward
+tile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ms_custom_ops import tik
+from ms_custom_ops.op_impl.common.scalar import ScalarUnit
+from ms_custom_ops.op_impl.common.segsum_matrix import TriangleLoader, TriangleMask, spans
+from ms_custom_ops.op_impl.common.segsum_rows import GroupRows
+from ms_custom_ops.op_impl.common.segsum_vector import BLOCK, GridUnit, TransposeUnit
+from ms_custom_ops.op_impl.common.tile import Buffers, Tile
+from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.tiling.segsum import SegsumPlan
+from ms_custom_ops.tiling.segsum_moves import Window
+
+
+class SegsumKernel:
+    """Base: declares GM tensors in the order of the YAML, then :meth:`build` runs :meth:`group` over all
+    chunks.
+    """
+
+    def __init__(self, plan: SegsumPlan):
+        self.plan = plan
+        self.problem = plan.problem
+        self.tik = tik.Tik()
+        self.gm: dict[str, Any] = {}
+        self._io: dict[str, list[Any]] = {"in": [], "out": []}
+        self.buffers = Buffers(self.tik, plan)
+        self.vector = VectorUnit(self.tik)
+        self.scalar = ScalarUnit(self.tik)
+        self.grid = GridUnit(self.tik)
+        self.transpose = TransposeUnit(self.tik)
+
+    def gm_tensor(self, way: str, name: str, description: dict[str, Any] | None) -> None:
+        """Declare the next input ("in") or output ("out"); None is an absent optional tensor."""
+        if description is None:
+            return
+        tensor = self.tik.Tensor(description["dtype"], tuple(description["shape"]), tik.scope_gm, name)
+        self.gm[name] = tensor.flatten()
+        self._io[way].append(tensor)
+
+    def build(self, kernel_name: str) -> Any:
+        """Emit the multi-core loop and finish the kernel."""
+        plan, split = self.plan, self.plan.split
+        with self.tik.for_range(0, split.block_num, block_num=split.block_num) as core:
+            self.buffers.resident()
+            self.prepare()
+            first = self.scalar.hold(core * split.quotient + self.scalar.minimum(core, split.remainder))
+            count = self.tik.Scalar("int64", init_value=split.quotient)
+            if split.remainder:
+                with self.tik.if_scope(core < split.remainder):
+                    count.set_as(split.quotient + 1)
+            with self.tik.for_range(0, count) as turn:
+                task = self.scalar.hold(first + turn)
+                start = self.scalar.hold(task * plan.group)
+                if plan.full_groups:
+                    with self.tik.if_scope(task < plan.full_groups):
+                        self.group(start, plan.group)
+                if plan.last_group:
+                    with self.tik.if_scope(task >= plan.full_groups):
+                        self.group(start, plan.last_group)
+        self.tik.BuildCCE(kernel_name=kernel_name, inputs=self._io["in"], outputs=self._io["out"])
+        return self.tik
+
+    def prepare(self) -> None:
+        """What every block does once."""
+
+    def group(self, first: Any, count: int) -> None:
+        """``count`` chunks from chunk ``first`` (a Scalar) on."""
+        raise NotImplementedError
+
+    def each_tile(self, first: Any, count: int, body: Any) -> None:
+        """``body(first chunk, its place in the group, chunks)`` for the tiles of a group."""
+        full, rest = self.plan.tiles(count)
+        tile = self.plan.tile
+        if full:
+            with self.tik.for_range(0, full) as index:
+                place = self.scalar.hold(index * tile)
+                body(self.scalar.hold(first + place), place, tile)
+        if rest:
+            body(self.scalar.hold(first + full * tile), full * tile, rest)
+
+    def rows_unit(self) -> GroupRows:
+        """The unit for per-chunk vectors; to be made inside phase "finish"."""
+        half = self.buffers["rows_half"] if self.problem.vector_dtype != "float32" else None
+        return GroupRows(self.tik, self.problem.chunk, self.problem.pitch, self.buffers["edge"], half)
+
+
+class BackwardKernel(SegsumKernel):
+    """Sums of Z = dSSdA * exp(SSdA) over the strict triangle, by key and by query, per chunk of a group.
+
+    ``row_sums`` and ``column_sums`` are (16, P). Rows of Z are keys, or queries when both operands are
+    query-major.
+    """
+
+    def _mask(self) -> TriangleMask:
+        return TriangleMask(
+            self.tik, self.problem.chunk, self.buffers["keep_bits"], self.buffers["zero_block"]
+        )
+
+    def prepare(self) -> None:
+        self._mask().prepare(self.problem.query_major)
+        if self.problem.has_lengths:
+            lengths = self.buffers["lengths"]
+            blocks = lengths.tensor.shape[0] // BLOCK
+            self.tik.data_move(lengths[0], self.gm["lengths"][0], 0, 1, blocks, 0, 0)
+
+    def windows(self) -> list[tuple[Window, Window]]:
+        """(of Z and dSSdA, of SSdA as it lies in GM) per panel; the panel that covers every column first."""
+        pitch = self.problem.pitch
+        if self.problem.query_major:
+            panels = [Window(row, rows, 0, row + rows, True) for row, rows in reversed(self.plan.panels)]
+            return [(w, w) for w in panels]
+        return [
+            (Window(row, rows, row, pitch - row, False), Window(row, pitch - row, row, rows, True))
+            for row, rows in self.plan.panels
+        ]
+
+    def sum_tile(self, first: Any, place: Any, count: int) -> None:
+        """Row and column sums of ``count`` chunks into the group's rows from ``place`` on."""
+        with self.buffers.phase("panel"):
+            loader = TriangleLoader(self.tik, self.problem.chunks, self.problem.chunk, self.buffers["fix"])
+            mask = self._mask()
+            for index, (window, source) in enumerate(self.windows()):
+                blocks = spans(window, self.problem.chunk)
+                if not blocks:
+                    continue
+                z = self._product(loader, first, count, window, source, blocks)
+                mask.apply(z, count, window)
+                if self.problem.has_lengths:
+                    self._shorten(mask, z, first, count, window)
+                self._row_sums(z, place, count, window, blocks)
+                self._column_sums(z, place, count, window, blocks, index == 0)
+
+    def _product(
+        self,
+        loader: TriangleLoader,
+        first: Any,
+        count: int,
+        window: Window,
+        source: Window,
+        blocks: list[tuple[int, int, int]],
+    ) -> Tile:
+        """dSSdA * exp(SSdA) in ``blocks`` of the window, with anything outside the triangle."""
+        b, elements = self.buffers, count * window.rows * window.columns
+        half = "" if self.problem.wide_matrices else "_half"
+        loader.load(b["decay" + half], self.gm["SSdA"], first, count, source)
+        loader.load(b["product" + half], self.gm["dSSdA"], first, count, window)
+        log_decay = b["decay" + half]
+        if not self.problem.query_major:
+            log_decay = b["turned" + half]
+            self.transpose.turn_lower(log_decay, b["decay" + half], count, source.rows, source.columns)
+        if half:
+            self.vector.convert(b["decay"], log_decay, elements)
+            self.vector.convert(b["product"], b["product_half"], elements)
+            log_decay = b["decay"]
+        step = window.rows * window.columns
+        self.grid.blocks(self.tik.vexp, [log_decay, log_decay], blocks, window.columns, count, step)
+        self.grid.blocks(
+            self.tik.vmul, [b["product"], b["product"], log_decay], blocks, window.columns, count, step
+        )
+        return b["product"]
+
+    def _shorten(self, mask: TriangleMask, z: Tile, first: Any, count: int, window: Window) -> None:
+        lengths = self.buffers["lengths"]
+        for n in range(count):
+            length = self.tik.Scalar("int32")
+            length.set_as(lengths[(first + n) % self.problem.slots])
+            with self.tik.if_scope(length < self.problem.chunk):
+                mask.shorten(z.shift(n * window.rows * window.columns), length, window)
+
+    def _row_sums(
+        self, z: Tile, place: Any, count: int, window: Window, blocks: list[tuple[int, int, int]]
+    ) -> None:
+        """Blocks of a row are added up, then the 8 lanes of a block, turned, so that no instruction reduces
+        lanes.
+        """
+        rows, step = window.rows, window.rows * window.columns
+        lanes, turned = self.buffers["lane_sums"], self.buffers["lane_rows"]
+        for group, first, width in blocks:
+            self.grid.sum_blocks(
+                (lanes.shift(group * BLOCK * BLOCK), rows * BLOCK),
+                (z.shift((group * window.columns + first) * BLOCK), step),
+                window.columns,
+                width,
+                count,
+            )
+        self.transpose.turn(turned, lanes, 1, count * rows, BLOCK)
+        half = BLOCK // 2
+        while half > 1:
+            self.vector.add(turned, turned, turned.shift(half * count * rows), half * count * rows)
+            half //= 2
+        pitch = self.problem.pitch
+        target = self.buffers["row_sums"].shift(place * pitch + window.row)
+        self.grid.add(count, rows, (target, pitch), (turned, rows), (turned.shift(count * rows), rows))
+
+    def _column_sums(
+        self,
+        z: Tile,
+        place: Any,
+        count: int,
+        window: Window,
+        blocks: list[tuple[int, int, int]],
+        first_panel: bool,
+    ) -> None:
+        """Groups of 8 rows are added to the widest one, then its rows in halves; Z is lost."""
+        columns, step, pitch = window.columns, window.rows * window.columns, self.problem.pitch
+        widest, first, width = max(blocks, key=lambda span: span[2])
+        for group, start, length in blocks:
+            if group != widest:
+                self.grid.add_blocks(
+                    (z.shift((widest * columns + start) * BLOCK), step),
+                    (z.shift((group * columns + start) * BLOCK), step),
+                    columns,
+                    length,
+                    count,
+                )
+        rows, half = z.shift(widest * BLOCK * columns), BLOCK // 2
+        while half > 1:
+            self.grid.add(
+                count, half * columns, (rows, step), (rows, step), (rows.shift(half * columns), step)
+            )
+            half //= 2
+        target = (self.buffers["column_sums"].shift(place * pitch + window.column), pitch)
+        if first_panel:
+            self.grid.add(count, columns, target, (rows, step), (rows.shift(columns), step))
+            return
+        self.grid.add(count, columns, (rows, step), (rows, step), (rows.shift(columns), step))
+        self.grid.add(count, columns, target, target, (rows, step))
+
+    def net_sums(self, count: int) -> Tile:
+        """(16, P): what each step adds to the next step's value, over ``row_sums``."""
+        rows, columns = self.buffers["row_sums"], self.buffers["column_sums"]
+        plus, minus = (columns, rows) if self.problem.query_major else (rows, columns)
+        self.vector.sub(rows, plus, minus, count * self.problem.pitch)
+        return rows

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls of the public segment-sum functions from a cell, and the settings of the tests that make them."""
+
+from __future__ import annotations
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import Tensor, nn, ops
+
+from ms_custom_ops import cache, config, soc
+
+
+@pytest.fixture(scope="module", autouse=True)
+def program_folder(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MS_CUSTOM_OPS_CACHE_DIR", str(tmp_path_factory.mktemp("programs")))
+        config.config.cache_clear()
+        cache.default_cache.cache_clear()
+        yield
+    config.config.cache_clear()
+    cache.default_cache.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def graph_mode():
+    ms.set_context(mode=ms.GRAPH_MODE)
+    yield
+    ms.set_context(mode=ms.GRAPH_MODE)
+    soc.set_soc(config.config().soc)
+
+
+class Function(nn.Cell):
+    """One of the functions with a fixed chunk size and, if they are fixed too, sequence bounds."""
+
+    def __init__(self, function, *fixed):
+        super().__init__()
+        self.function = function
+        self.fixed = fixed
+
+    def construct(self, *tensors):
+        return self.function(*tensors, *self.fixed)
+
+
+def numpy(x):
+    return ops.cast(x, ms.float32).asnumpy() if x.dtype == ms.bfloat16 else x.asnumpy()
+
+
+def call(function, arrays, *fixed):
+    """Outputs as a list of arrays."""
+    out = Function(function, *fixed)(*[x if isinstance(x, Tensor) else Tensor(x) for x in arrays])
+    return [numpy(x) for x in (out if isinstance(out, tuple) else (out,))]
+
+
+def tensor(x, dtype):
+    return Tensor(x.astype(np.float32)).astype(getattr(ms, dtype))

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiling of the segment-sum ops: chunks per task, panels of a C x C matrix, buffers, and the split over
+cores.
+
+A task is a group of at most 16 chunks, since 16 is what one transpose turns: the scans run with a chunk per
+lane. Inside a task, ``tile`` chunks are handled together, each in panels of ``panel`` rows. C is at least 16
+here; the public functions fill smaller chunks up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ms_custom_ops.errors import BudgetError, TilingError
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
+from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
+from ms_custom_ops.tiling.split import CoreSplit
+
+GROUP = CUBE_BLOCK
+"""Chunks of a full task: a transpose turns 16 rows."""
+MIN_CHUNK, MAX_CHUNK = CUBE_BLOCK, 256
+_F32_BLOCK = BLOCK_BYTES // DTYPE_BYTES["float32"]
+_PANELS = (128, 64, 48, 32, 16)
+
+
+@dataclass(frozen=True)
+class SegsumProblem:
+    """``chunks`` = B * H * N chunks of ``chunk`` steps; ``slots`` = N. ``matrix_dtype`` is that of the C x C
+    operands ("" without any), ``vector_dtype`` that of the (B, H, N*C) operand. ``query_major``: both
+    matrices have queries as rows.
+    """
+
+    chunks: int
+    slots: int
+    chunk: int
+    matrix_dtype: str = ""
+    vector_dtype: str = "float32"
+    query_major: bool = False
+    has_lengths: bool = False
+
+    @property
+    def pitch(self) -> int:
+        """Row length in UB: C rounded up to what a transpose turns."""
+        return align(self.chunk, CUBE_BLOCK)
+
+    @property
+    def wide_matrices(self) -> bool:
+        """The C x C operands are float32 and need no conversion."""
+        return self.matrix_dtype == "float32"
+
+
+@dataclass(frozen=True)
+class SegsumPlan:
+    """``group`` chunks per task, of which ``tile`` at a time, in panels of ``panel`` rows."""
+
+    problem: SegsumProblem
+    soc: Soc
+    group: int
+    tile: int
+    panel: int
+    buffers: tuple[BufferSpec, ...]
+    split: CoreSplit
+
+    @property
+    def full_groups(self) -> int:
+        """Tasks with ``group`` chunks."""
+        return self.problem.chunks // self.group
+
+    @property
+    def last_group(self) -> int:
+        """Chunks of the last, smaller task; 0 without one."""
+        return self.problem.chunks % self.group
+
+    @property
+    def panels(self) -> tuple[tuple[int, int], ...]:
+        """``(first row, rows)`` of the panels of one matrix."""
+        pitch = self.problem.pitch
+        return tuple((row, min(self.panel, pitch - row)) for row in range(0, pitch, self.panel))
+
+    def tiles(self, count: int) -> tuple[int, int]:
+        """(full tiles, chunks of the smaller one after them) of ``count`` chunks."""
+        return divmod(count, self.tile)
+
+
+def vector_cores(soc: Soc) -> int:
+    """Blocks that run at once for a kernel without cube work."""
+    return soc.vector_core_count if soc.split_core else soc.cube_core_count
+
+
+def group_size(chunks: int, soc: Soc) -> int:
+    """Chunks per task: as many as a transpose turns, fewer where cores would stay idle."""
+    return max(1, min(GROUP, -(-chunks // vector_cores(soc))))
+
+
+def _finish_buffers(p: SegsumProblem, phase: str = "finish") -> list[BufferSpec]:
+    """Rows (16, P) and their transposes (P + 16, 16), of which the scans need two."""
+    rows = GROUP * p.pitch
+    out = [BufferSpec(n, "ub", "float32", rows, phase) for n in ("rows_a", "rows_b")]
+    out += [
+        BufferSpec(n, "ub", "float32", rows + GROUP * GROUP, phase) for n in ("turn_a", "turn_b", "turn_c")
+    ]
+    out.append(BufferSpec("edge", "ub", "float32", GROUP * GROUP, phase))
+    if p.vector_dtype != "float32":
+        out.append(BufferSpec("rows_half", "ub", p.vector_dtype, rows, phase))
+    return out
+
+
+def backward_buffers(p: SegsumProblem, tile: int, panel: int) -> tuple[BufferSpec, ...]:
+    """Buffers of bwd_segsum_dadt and bwd_dadt_fused."""
+    rows, matrix = GROUP * p.pitch, tile * panel * p.pitch
+    out = [BufferSpec(n, "ub", "float32", rows) for n in ("row_sums", "column_sums")]
+    out.append(BufferSpec("zero_block", "ub", "float32", _F32_BLOCK))
+    out.append(BufferSpec("keep_bits", "ub", "int32", 2 * _F32_BLOCK))
+    out += [
+        BufferSpec(n, "ub", "float32", tile * panel * _F32_BLOCK, "panel") for n in ("lane_sums", "lane_rows")
+    ]
+    names = ("decay", "product") if p.query_major else ("decay", "product", "turned")
+    if p.wide_matrices:
+        out += [BufferSpec(n, "ub", "float32", matrix, "panel") for n in names]
+    else:
+        out += [BufferSpec(n, "ub", "float32", matrix, "panel") for n in ("decay", "product")]
+        out += [BufferSpec(n + "_half", "ub", p.matrix_dtype, matrix, "panel") for n in names]
+    out.append(BufferSpec("fix", "ub", p.matrix_dtype, CUBE_BLOCK, "panel"))
+    if p.has_lengths:
+        out.append(BufferSpec("lengths", "ub", "int32", align(p.slots, _F32_BLOCK)))
+    return (*out, *_finish_buffers(p))
+
+
+def cumsum_buffers(p: SegsumProblem) -> tuple[BufferSpec, ...]:
+    """Buffers of bwd_dadt_cumsum."""
+    return tuple(_finish_buffers(p))
+
+
+def forward_buffers(p: SegsumProblem, tile: int, panel: int, with_decay: bool) -> tuple[BufferSpec, ...]:
+    """Buffers of dacs_segsum and segsum_decay: matrix tiles are (panel, tile, P), ``*_edge`` their last 8
+    columns.
+    """
+    rows = GROUP * p.pitch
+    lanes = VECTOR_REPEAT_BYTES // DTYPE_BYTES["float32"]
+    out = [
+        BufferSpec("steps", "ub", "float32", rows),
+        BufferSpec("zeros", "ub", "float32", lanes),
+        *_finish_buffers(p),
+    ]
+    names = ("segsum", "decay") if with_decay else ("segsum",)
+    for name in names:
+        out.append(BufferSpec(name, "ub", "float32", tile * panel * p.pitch, "matrix"))
+        if p.chunk % _F32_BLOCK:
+            out.append(BufferSpec(name + "_edge", "ub", "float32", tile * panel * _F32_BLOCK, "matrix"))
+    out.append(BufferSpec("lanes", "ub", "float32", tile * p.pitch * CUBE_BLOCK, "matrix"))
+    out.append(BufferSpec("carry", "ub", "float32", tile * p.pitch, "matrix"))
+    out.append(BufferSpec("carry_edge", "ub", "float32", tile * _F32_BLOCK, "matrix"))
+    return tuple(out)
+
+
+def _check(p: SegsumProblem) -> None:
+    if not MIN_CHUNK <= p.chunk <= MAX_CHUNK:
+        raise TilingError(f"segment sums: chunk_size is {p.chunk}; accepted: {MIN_CHUNK} to {MAX_CHUNK}")
+
+
+def _choose(p: SegsumProblem, soc: Soc, buffers_of, group: int) -> tuple[int, int]:
+    """(tile, panel): the whole matrix or else the highest panel that fits, since panels cost instructions; of
+    it as many chunks as fit."""
+    heights = [p.pitch, *(h for h in _PANELS if h < p.pitch)]
+    for panel in heights:
+        for tile in range(group, 0, -1):
+            if fits(buffers_of(p, tile, panel), soc):
+                return tile, panel
+    smallest = buffers_of(p, 1, heights[-1])
+    raise BudgetError(f"segment sums: chunk_size {p.chunk} does not fit {soc.name}:\n{table(smallest, soc)}")
+
+
+def _plan(p: SegsumProblem, soc: Soc, buffers_of) -> SegsumPlan:
+    _check(p)
+    group = group_size(p.chunks, soc)
+    tile, panel = _choose(p, soc, buffers_of, group)
+    return SegsumPlan(
+        p,
+        soc,
+        group,
+        tile,
+        panel,
+        buffers_of(p, tile, panel),
+        CoreSplit(-(-p.chunks // group), vector_cores(soc)),
+    )
+
+
+def plan_backward(p: SegsumProblem, soc: Soc) -> SegsumPlan:
+    """Plan of bwd_segsum_dadt and bwd_dadt_fused. Raises TilingError, BudgetError."""
+    return _plan(p, soc, backward_buffers)
+
+
+def plan_cumsum(p: SegsumProblem, soc: Soc) -> SegsumPlan:
+    """Plan of bwd_dadt_cumsum. Raises TilingError, BudgetError."""
+    return _plan(p, soc, lambda problem, tile, panel: cumsum_buffers(problem))
+
+
+def plan_forward(p: SegsumProblem, soc: Soc, with_decay: bool) -> SegsumPlan:
+    """Plan of dacs_segsum, and of segsum_decay ``with_decay``. Raises TilingError, BudgetError."""
+    return _plan(p, soc, lambda problem, tile, panel: forward_buffers(problem, tile, panel, with_decay))
