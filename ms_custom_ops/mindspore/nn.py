@@ -11,8 +11,9 @@ from mindspore.common import dtype as mstype
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore.attention_plan import D_MAX
 from ms_custom_ops.mindspore.flash_attention import flash_attention
+from ms_custom_ops.mindspore.mamba2_layer import GatedRMSNorm, Mamba2
 
-__all__ = ["FlashAttention"]
+__all__ = ["FlashAttention", "GatedRMSNorm", "Mamba2"]
 
 _LAYER = "nn.FlashAttention"
 

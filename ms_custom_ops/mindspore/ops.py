@@ -10,8 +10,18 @@ from ms_custom_ops import gen_ops_def
 from ms_custom_ops.mindspore.alibi import alibi_slopes
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.flash_attention_score import flash_attention_score
+from ms_custom_ops.mindspore.segsum import (
+    bwd_dadt_cumsum,
+    bwd_dadt_fused,
+    bwd_dtrap_ddt,
+    bwd_segsum_dadt,
+    dacs_segsum,
+    segsum_decay,
+)
+from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
 
-__all__ = ["alibi_slopes", "flash_attention", "flash_attention_score"]
+__all__ = ["alibi_slopes", "bwd_dadt_cumsum", "bwd_dadt_fused", "bwd_dtrap_ddt", "bwd_segsum_dadt", "dacs_segsum",
+           "flash_attention", "flash_attention_score", "mamba3_chunk_scan", "segsum_decay", "ssd_chunk_scan"]
 
 for _name, _value in list(vars(gen_ops_def).items()):
     if inspect.isfunction(_value) and _value.__module__ == gen_ops_def.__name__ and _name not in __all__:

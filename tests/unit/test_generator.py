@@ -52,7 +52,7 @@ def test_generation_is_deterministic_and_valid_python() -> None:
     for text in first.values():
         ast.parse(text)
         assert "generated from op_info/*.yaml by ms-custom-ops gen; do not edit" in text.splitlines()[1]
-        assert all(len(line) <= 110 and line == line.rstrip() for line in text.splitlines())
+        assert all(len(line) <= 120 and line == line.rstrip() for line in text.splitlines())
 
 
 def test_checked_in_files_agree_with_op_info() -> None:
@@ -153,10 +153,9 @@ def test_write_reports_only_what_changed(tmp_path: Path) -> None:
 def test_list_and_info() -> None:
     listing = CliRunner().invoke(main, ["list"])
     assert listing.exit_code == 0
-    assert (
-        "flash_attention       Ascend910A(F16) Ascend310P(F16) Ascend910B(F16,BF16)  "
-        "gradient: flash_attention_grad\n" in listing.output
-    )
+    rows = {line.split()[0]: line.split()[1:] for line in listing.output.splitlines()}
+    assert rows["flash_attention"] == ["Ascend910A(F16)", "Ascend310P(F16)", "Ascend910B(F16,BF16)", "gradient:",
+                                       "flash_attention_grad"]
     info = CliRunner().invoke(main, ["info", "flash_attention"])
     assert info.exit_code == 0 and info.output.startswith("# flash_attention\n")
 

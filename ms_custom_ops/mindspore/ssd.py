@@ -1,0 +1,314 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ssd_chunk_scan`` and ``mamba3_chunk_scan``: the public functions over the generated primitives. Usable in
+construct and in plain Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mindspore import Tensor, ops
+from mindspore.common import dtype as mstype
+
+from ms_custom_ops import gen_ops_def
+from ms_custom_ops.mindspore.attention_plan import Operand
+from ms_custom_ops.mindspore.custom import dtype_name
+from ms_custom_ops.mindspore.flash_attention import pad_last, shape_dtype, shape_dtype_or_values, take_last
+from ms_custom_ops.mindspore.ssd_plan import packed_positions, plan_mamba3, plan_ssd
+
+
+def _operand(given: Any) -> Operand:
+    """Of (shape, dtype), (None, None), or (values, None)."""
+    shape, dtype = given
+    if shape is None:
+        return Operand(None, None)
+    if dtype is None:
+        return Operand(None, None, tuple(shape))
+    return Operand(tuple(shape), dtype_name(dtype))
+
+
+def _as_tuple(call: Any) -> tuple:
+    return (
+        call.empty,
+        call.states_shape,
+        call.steps,
+        call.chunk,
+        call.pad_steps,
+        call.pad_size,
+        call.pad_state,
+        call.sequences,
+        call.rank,
+        call.pad_rank,
+    )
+
+
+@ops.constexpr
+def _plan_ssd(x, da, b, c, chunk_size, states, cu):
+    return _as_tuple(
+        plan_ssd(
+            _operand(x), _operand(da), _operand(b), _operand(c), chunk_size, _operand(states), _operand(cu)
+        )
+    )
+
+
+@ops.constexpr
+def _plan_mamba3(q, k, v, da, dt, trap, chunk_size, states):
+    return _as_tuple(
+        plan_mamba3(
+            _operand(q),
+            _operand(k),
+            _operand(v),
+            _operand(da),
+            _operand(dt),
+            _operand(trap),
+            chunk_size,
+            _operand(states),
+        )
+    )
+
+
+@ops.constexpr
+def _constant_positions(bounds, steps, chunk):
+    source, target, first = packed_positions(bounds, steps, chunk)
+    return Tensor(source), Tensor(target), Tensor(first), None
+
+
+def _owner(at, bounds, sequences):
+    """Index of the sequence that holds each place; ``bounds`` (sequences + 1,) begins with 0."""
+    behind = ops.cast(ops.expand_dims(at, 1) >= ops.expand_dims(bounds[1:], 0), mstype.int32).sum(1)
+    return ops.clamp(ops.cast(behind, mstype.int32), 0, sequences - 1)
+
+
+def _divided(x, chunk):
+    return ops.cast(ops.floor_divide(x, chunk), mstype.int32)
+
+
+def _computed_positions(cu, sequences, steps, chunk, rows):
+    """What :func:`packed_positions` gives, in the graph, of a tensor; and 1 for the steps that some sequence
+    holds."""
+    cu = ops.cast(ops.stop_gradient(cu), mstype.int32)
+    first = _divided(cu, chunk) + ops.cast(ops.arange(sequences + 1), mstype.int32)
+    row = ops.cast(ops.arange(rows), mstype.int32)
+    one = _owner(_divided(row, chunk), first, sequences)
+    step = ops.gather(cu, one, 0) + row - ops.gather(first, one, 0) * chunk
+    source = ops.where(step < ops.gather(cu, one + 1, 0), step, ops.full_like(step, steps))
+    step = ops.cast(ops.arange(steps), mstype.int32)
+    one = _owner(step, cu, sequences)
+    target = ops.clamp(ops.gather(first, one, 0) * chunk + step - ops.gather(cu, one, 0), 0, rows - 1)
+    inside = ops.cast(step < cu[sequences], mstype.float32)
+    return source, target, pad_last(first, -(sequences + 1) % 8, 0), inside
+
+
+def _positions(cu, sequences, steps, chunk, rows):
+    if isinstance(cu, (list, tuple)):
+        return _constant_positions(tuple(cu), steps, chunk)
+    return _computed_positions(cu, sequences, steps, chunk, rows)
+
+
+def pad_axis(x, count, axis):
+    """``count`` zeros appended along ``axis``."""
+    if count == 0:
+        return x
+    shape = x.shape[:axis] + (count,) + x.shape[axis + 1 :]
+    return ops.concat((x, ops.cast(ops.zeros(shape, mstype.float32), x.dtype)), axis)
+
+
+def _take(x, index, axis):
+    """ops.gather; MindSpore's CPU back end cannot gather bfloat16, which float32 holds exactly."""
+    if x.dtype == mstype.bfloat16:
+        return ops.cast(ops.gather(ops.cast(x, mstype.float32), index, axis), mstype.bfloat16)
+    return ops.gather(x, index, axis)
+
+
+def _first(x, count, axis):
+    """The first ``count`` places of axis 1 or 2; bfloat16 by way of float32, see :func:`take_last`."""
+    if x.shape[axis] == count:
+        return x
+    if x.dtype == mstype.bfloat16:
+        return ops.cast(_first(ops.cast(x, mstype.float32), count, axis), mstype.bfloat16)
+    if axis == 1:
+        return x[:, :count]
+    return x[:, :, :count]
+
+
+def _padded_states(states, shape, pad_size, pad_state):
+    if states is None:
+        return ops.zeros(shape[:2] + (shape[2] + pad_size, shape[3] + pad_state), mstype.float32)
+    return pad_axis(pad_last(states, pad_state, 0.0), pad_size, 2)
+
+
+def _cut_states(states, shape):
+    if states.shape == shape:
+        return states
+    return states[:, :, : shape[2], : shape[3]]
+
+
+def ssd_chunk_scan(
+    x: Tensor,
+    da: Tensor,
+    B: Tensor,
+    C: Tensor,
+    chunk_size: int = 64,
+    initial_states: Tensor | None = None,
+    cu_seqlens: Tensor | list[int] | tuple[int, ...] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """State-space scan of Mamba-2 (SSD): ``h[t] = exp(da[t]) h[t-1] + x[t] B[t]^T``, ``y[t] = h[t] C[t]``.
+
+    The steps are taken in chunks: masked products inside, the state h (P, N) between them. Source of the
+    chunked form: Dao and Gu, "Transformers are SSMs", 2024, section 6; op_impl/ssd_chunk_scan/bwd.py has the
+    gradient.
+
+    Args:
+        x: (B, S, H, P), float16, or bfloat16 on Ascend910B; P from 1 to 128. In a Mamba-2 layer dt * x.
+        da: (B, H, S) float32, logarithm of each step's decay; in a Mamba-2 layer dt * A, never above 0.
+        B: (B, S, G, N), dtype of x; G divides H, head i uses group i // (H / G); N from 1 to 256.
+        C: shape and dtype of B.
+        chunk_size: steps per chunk, 1 to 256; rounded up to a multiple of 16. It changes speed and rounding
+            only.
+        initial_states: (B, H, P, N) float32, None = zeros. With ``cu_seqlens`` one row per sequence.
+        cu_seqlens: packed batch (B = 1): sums of the lengths, from 0 to S, as a list, or as an int32 or int64
+            tensor (then steps from its last value on give 0). No state passes from one sequence to the next.
+
+    Returns:
+        y, shape and dtype of x; final_states, shape of initial_states, float32. Products take operands in the
+        dtype of x and accumulate in float32; sums of da and the states between chunks are float32. A state
+        enters a product in the dtype of x: beyond 65504 in float16 it saturates, and a decay factor below
+        6e-8 counts as 0 there.
+        Gradients flow to x, da, B, C and initial_states. S = 0 returns the initial states.
+
+    Raises:
+        OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
+    """
+    empty, states_shape, steps, chunk, pad_steps, pad_size, pad_state, sequences, _, _ = _plan_ssd(
+        shape_dtype(x),
+        shape_dtype(da),
+        shape_dtype(B),
+        shape_dtype(C),
+        chunk_size,
+        shape_dtype(initial_states),
+        shape_dtype_or_values(cu_seqlens),
+    )
+    if empty:
+        final = ops.zeros(states_shape, mstype.float32) if initial_states is None else initial_states
+        return ops.zeros_like(x), final
+    states = _padded_states(initial_states, states_shape, pad_size, pad_state)
+    size = x.shape[3]
+    x, B, C = pad_last(x, pad_size, 0.0), pad_last(B, pad_state, 0.0), pad_last(C, pad_state, 0.0)
+    if sequences == 0:
+        y, final = gen_ops_def.ssd_chunk_scan(
+            pad_axis(x, pad_steps, 1),
+            pad_last(da, pad_steps, 0.0),
+            pad_axis(B, pad_steps, 1),
+            pad_axis(C, pad_steps, 1),
+            states,
+            None,
+            chunk_size=chunk,
+        )
+        return take_last(_first(y, steps, 1), size), _cut_states(final, states_shape)
+    source, target, first, inside = _positions(cu_seqlens, sequences, steps, chunk, steps + pad_steps)
+    y, final = gen_ops_def.ssd_chunk_scan(
+        _take(pad_axis(x, 1, 1), source, 1),
+        _take(pad_last(da, 1, 0.0), source, 2),
+        _take(pad_axis(B, 1, 1), source, 1),
+        _take(pad_axis(C, 1, 1), source, 1),
+        states,
+        first,
+        chunk_size=chunk,
+    )
+    y = take_last(_take(y, target, 1), size)
+    if inside is not None:
+        y = ops.cast(y * inside.reshape(1, -1, 1, 1), y.dtype)
+    return y, _cut_states(final, states_shape)
+
+
+def _by_step(x, rank):
+    """(B, H, S) -> (B, H, S * rank), each value repeated."""
+    batch, heads, steps = x.shape
+    return ops.broadcast_to(ops.expand_dims(x, 3), (batch, heads, steps, rank)).reshape(
+        batch, heads, steps * rank
+    )
+
+
+def _rows(x, pad_steps, pad_rank, pad_width):
+    """(B, S, R, heads, width) padded -> (B, S * R, heads, width)."""
+    x = pad_axis(pad_axis(pad_last(x, pad_width, 0.0), pad_rank, 2), pad_steps, 1)
+    batch, steps, rank, heads, width = x.shape
+    return _reshape(x, (batch, steps * rank, heads, width))
+
+
+def _reshape(x, shape):
+    """MindSpore's CPU back end cannot reshape bfloat16, which float32 holds exactly."""
+    if x.dtype == mstype.bfloat16:
+        return ops.cast(ops.cast(x, mstype.float32).reshape(shape), mstype.bfloat16)
+    return x.reshape(shape)
+
+
+def mamba3_chunk_scan(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    da: Tensor,
+    dt: Tensor,
+    trap: Tensor,
+    chunk_size: int = 16,
+    initial_states: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Core scan of Mamba-3: rank R (MIMO) and the trapezoid rule.
+
+    With s = sigmoid(trap) and ``kv[t] = sum over ranks r of v[t, r] k[t, r]^T``::
+
+        h[t] = exp(da[t]) (h[t-1] + (1 - s[t]) dt[t] kv[t-1]) + s[t] dt[t] kv[t]        o[t, r] = h[t] q[t, r]
+
+    Biases, rotary angles, the D skip, gates and the MIMO projections of the layer are outside.
+
+    Args:
+        q, k: (B, S, R, G, N), dtype of v; R from 1 to 16, N from 1 to 256, G divides H.
+        v: (B, S, R, H, P), float16, or bfloat16 on Ascend910B; P from 1 to 128.
+        da: (B, H, S) float32, logarithm of each step's decay.
+        dt: (B, H, S) float32, step sizes.
+        trap: (B, H, S) float32, before the sigmoid.
+        chunk_size: steps per chunk, 1 to 256; rounded up so that a chunk has a multiple of 16 (step, rank)
+            rows, and at most 256 of them. It changes speed and rounding only.
+        initial_states: (B, H, P, N) float32, None = zeros. kv[-1] is 0; to continue a sequence, pass
+            ``h + (1 - s[0]) dt[0] kv`` of its last step.
+
+    Returns:
+        o, shape and dtype of v; final_states (B, H, P, N) float32. Precision as in :func:`ssd_chunk_scan`.
+        Gradients flow to all tensors.
+
+    Raises:
+        OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
+    """
+    empty, states_shape, steps, chunk, pad_steps, pad_size, pad_state, _, rank, pad_rank = _plan_mamba3(
+        shape_dtype(q),
+        shape_dtype(k),
+        shape_dtype(v),
+        shape_dtype(da),
+        shape_dtype(dt),
+        shape_dtype(trap),
+        chunk_size,
+        shape_dtype(initial_states),
+    )
+    if empty:
+        final = ops.zeros(states_shape, mstype.float32) if initial_states is None else initial_states
+        return ops.zeros_like(v), final
+    weight = ops.sigmoid(trap)
+    gamma = weight * dt
+    following = pad_last((dt - gamma)[..., 1:], 1, 0.0)
+    factor = gamma + following
+    # Rows of a step: the first carries the decay, so that all of them have one running sum.
+    first = ops.expand_dims(pad_last(da, pad_steps, 0.0), 3)
+    decay = pad_last(first, rank - 1, 0.0).reshape(first.shape[0], first.shape[1], -1)
+    o, final = gen_ops_def.mamba3_chunk_scan(
+        _rows(v, pad_steps, pad_rank, pad_size),
+        decay,
+        _by_step(pad_last(factor, pad_steps, 0.0), rank),
+        _by_step(pad_last(gamma, pad_steps, 0.0), rank),
+        _rows(k, pad_steps, pad_rank, pad_state),
+        _rows(q, pad_steps, pad_rank, pad_state),
+        _padded_states(initial_states, states_shape, pad_size, pad_state),
+        chunk_size=chunk,
+        rank=rank,
+    )
+    batch, _, ranks, heads, size = v.shape
+    o = _first(_first(_reshape(o, (batch, -1, rank, heads, size + pad_size)), steps, 1), ranks, 2)
+    return take_last(o, size), _cut_states(final, states_shape)

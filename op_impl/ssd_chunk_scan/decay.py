@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decay factors of one block: running sums of da, and the triangle exp(cs_i - cs_j).
+
+"Lanes" ``[L, 16]`` repeat a row's value 16 times: a running sum over rows then shifts by whole 32-byte
+blocks, and lanes line up with every 16-column slice of a tile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ms_custom_ops.op_impl.common.rows import RowUnit
+from ms_custom_ops.op_impl.common.tile import Buffers, Tile
+from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, MAX_REPEAT, VECTOR_REPEAT_BYTES
+from ms_custom_ops.tiling.ssd_chunk_scan import FRACTAL, LANES, ScanPlan
+
+_ROWS = LANES // CUBE_BLOCK  # rows of a 16-column slice in one repeat
+_FULL = VECTOR_REPEAT_BYTES // BLOCK_BYTES
+
+
+class Decay:
+    """Works on the plan's buffers ``da_row, cs_row, cs, work, grow, rest, line, turn``."""
+
+    def __init__(
+        self, tik_instance: Any, plan: ScanPlan, buffers: Buffers, vector: VectorUnit, rows: RowUnit
+    ):
+        self._tik = tik_instance
+        self._plan = plan
+        self._b = buffers
+        self._v = vector
+        self._rows = rows
+        self._count = plan.block * CUBE_BLOCK
+
+    def prepare(self) -> None:
+        """Constant ``own``: 1 where row and column of a diagonal 16x16 tile belong to one step."""
+        if self._plan.problem.weighted:
+            rank = self._plan.problem.rank
+            self._v.dup(self._b["own"], 0.0, FRACTAL)
+            self._fill(self._b["own"], 1.0, lambda i, j: i // rank == j // rank)
+
+    def _fill(self, tile: Tile, value: float, where: Any) -> None:
+        """Overwrite the elements (i, j) of a 16x16 tile for which ``where(i, j)``."""
+        for first in range(0, CUBE_BLOCK, _ROWS):
+            bits = sum(
+                1 << (i * CUBE_BLOCK + j)
+                for i in range(_ROWS)
+                for j in range(CUBE_BLOCK)
+                if where(first + i, j)
+            )
+            if bits:
+                self._tik.vec_dup([0, bits], tile[first * CUBE_BLOCK], value, 1, _FULL)
+
+    def zero_not_below(self, tile: Tile, diagonal: bool) -> None:
+        """Zero the columns after a row's step in a diagonal 16x16 tile, and with ``diagonal`` its own too."""
+        rank = self._plan.problem.rank
+        self._fill(tile, 0.0, lambda i, j: j // rank > i // rank or (diagonal and j // rank == i // rank))
+
+    def load(self) -> tuple[Any, Any]:
+        """From ``da_row``: lanes ``cs`` (running sum), ``grow`` = exp(cs), ``rest`` = exp(cs_last - cs), row
+        ``cs_row``. Returns scalars (cs_last, exp(cs_last))."""
+        b, v, rows, count = self._b, self._v, self._plan.block, self._count
+        self._rows.spread(b["work"], b["da_row"], rows)
+        found = self.scan(b["work"], b["grow"])
+        v.adds(b["cs"], found, 0.0, count)
+        v.adds(b["cs_row"], self._rows.to_columns(b["cs"], rows), 0.0, rows)
+        v.exp(b["grow"], b["cs"], count)
+        last, growth = self._tik.Scalar("float32"), self._tik.Scalar("float32")
+        last.set_as(b["cs"][count - CUBE_BLOCK])
+        growth.set_as(b["grow"][count - CUBE_BLOCK])
+        v.muls(b["rest"], b["cs"], -1.0, count)
+        v.adds(b["rest"], b["rest"], last, count)
+        v.exp(b["rest"], b["rest"], count)
+        return last, growth
+
+    def scan(self, source: Tile, other: Tile, reverse: bool = False) -> Tile:
+        """Running sum over the rows of lanes, doubling the distance at each step; the result lies in one of
+        the two tiles, the other one is overwritten."""
+        v, shift = self._v, CUBE_BLOCK
+        while shift < self._count:
+            left = self._count - shift
+            if reverse:
+                v.add(other, source, source.shift(shift), left)
+                v.adds(other.shift(left), source.shift(left), 0.0, shift)
+            else:
+                v.adds(other, source, 0.0, shift)
+                v.add(other.shift(shift), source.shift(shift), source, left)
+            source, other, shift = other, source, shift * 2
+        return source
+
+    def repeat_line(self, line: Tile, row: Tile, column: int) -> None:
+        """``line`` = the 16 values of ``row`` from ``column`` on, repeated to fill one vector repeat."""
+        self._tik.vec_adds(CUBE_BLOCK, line[0], row[column], 0.0, _ROWS, CUBE_BLOCK * 4 // BLOCK_BYTES, 0)
+
+    def triangle(self, target: Tile, column: int, diagonal: bool) -> int:
+        """Columns ``column`` to ``column + 15`` of exp(cs_i - cs_j) for the rows from ``column`` on, 0 above
+        the diagonal and, with ``diagonal``, on it. Returns the number of elements."""
+        b, v = self._b, self._v
+        count = self._count - column * CUBE_BLOCK
+        self.repeat_line(b["line"], b["cs_row"], column)
+        v.sub(target, b["cs"].shift(column * CUBE_BLOCK), b["line"], count, row=True)
+        v.exp(target, target, count)
+        self.zero_not_below(target, diagonal)  # overwrites what overflowed there
+        return count
+
+    def weigh(self, triangle: Tile, column: int, count: int) -> None:
+        """Strictly lower triangle -> factor_j times it, plus gamma_j where row and column are one step."""
+        b, v = self._b, self._v
+        self.repeat_line(b["line"], b["factor_row"], column)
+        v.mul(triangle, triangle, b["line"], count, row=True)
+        self.repeat_line(b["gamma_line"], b["gamma_row"], column)
+        v.mul_add(triangle, b["own"], b["gamma_line"], FRACTAL, row=True)
+
+    def rest_weights(self) -> Tile:
+        """Lanes exp(cs_last - cs), times factor in Mamba-3; in ``work`` there."""
+        b = self._b
+        if not self._plan.problem.weighted:
+            return b["rest"]
+        self._rows.spread(b["work"], b["factor_row"], self._plan.block)
+        self._v.mul(b["work"], b["work"], b["rest"], self._count)
+        return b["work"]
+
+    def sum_lanes(self, sums: Tile, src: Tile, count: int) -> None:
+        """sums (one repeat) += every repeat of ``src``, in order; ``count`` is a whole number of repeats."""
+        for first in range(0, count // LANES, MAX_REPEAT):
+            repeat = min(MAX_REPEAT, count // LANES - first)
+            self._tik.vec_add(LANES, sums[0], src[first * LANES], sums[0], repeat, 0, _FULL, 0)
+
+    def sum_columns(self, dst: Tile, src: Tile, count: int) -> None:
+        """dst (16) = sums over the rows of ``src`` ``[count/16, 16]``."""
+        sums, v = self._b["sums"], self._v
+        v.dup(sums, 0.0, LANES)
+        self.sum_lanes(sums, src, count)
+        half = LANES // 2
+        while half > CUBE_BLOCK:
+            v.add(sums, sums, sums.shift(half), half)
+            half //= 2
+        v.add(dst, sums, sums.shift(half), half)

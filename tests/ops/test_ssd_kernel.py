@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scan kernels against the float64 goldens, without MindSpore, on both chip families."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ms_custom_ops as mco
+from ms_custom_ops.compiler import source_files
+from ms_custom_ops.errors import BudgetError
+from ms_custom_ops.registry import get_op
+from ms_custom_ops.soc import get_soc
+from ms_custom_ops.testing import assert_rms
+from ms_custom_ops.tiling.ssd_chunk_scan import ScanProblem, plan_backward, plan_forward
+
+sys.path.insert(0, str(Path(__file__).parent))
+from ssd_cases import LIMIT, Case, run_golden, run_golden3, run_kernel, run_kernel3, tensors3_of, tensors_of
+
+SOCS = ("Ascend910A", "Ascend310P3", "Ascend910B1")
+CASES = [
+    Case(16, 16, heads=1, groups=1),
+    Case(64, 16, 32, 48, batch=2, heads=4),
+    Case(96, 48, 48, 80, groups=1),
+    Case(128, 64, 64, 128, heads=4, groups=2),
+    Case(256, 256, 64, 64, groups=1),
+    Case(256, 128, 128, 256, heads=1, groups=1),
+    Case(128, 64, 16, 16, decay=5.0),
+    Case(512, 64, 16, 32, decay=1e-3),
+    Case(128, 128, 16, 16, decay=50.0),
+    Case(64, 16, heads=3, groups=1, chunks=(1, 0, 3)),
+    Case(160, 32, 32, 32, heads=4, chunks=(2, 1, 0, 2), groups=4),
+    Case(48, 16, batch=17, heads=3, groups=3),
+]
+CASES3 = [
+    Case(16, 16, heads=1, groups=1),
+    Case(64, 32, 32, 48, batch=2, heads=4, rank=2),
+    Case(64, 64, 64, 64, heads=4, groups=1, rank=4),
+    Case(24, 48, 16, 80, rank=8),
+    Case(16, 128, 64, 128, groups=1, rank=16),
+    Case(96, 32, 16, 16, rank=1, decay=5.0),
+    Case(128, 128, 128, 64, heads=1, groups=1, rank=4),
+]
+TINY = 1e-6
+"""What strong decay leaves of a state is multiplied by a float16 factor, whose smallest step is 6e-8."""
+
+
+def compare(actual: dict[str, np.ndarray], expected: dict[str, np.ndarray], limit: float) -> None:
+    assert actual.keys() == expected.keys()
+    for name, value in actual.items():
+        if np.abs(expected[name]).max() < TINY:
+            assert np.abs(value).max() < TINY, name
+        else:
+            assert_rms(name, value.astype(np.float64), expected[name], limit)
+
+
+def check(case: Case, soc: str, engine: str = "native") -> None:
+    t = tensors_of(case)
+    compare(run_kernel(case, t, soc, engine), run_golden(case, t), LIMIT[case.dtype])
+
+
+def check3(case: Case, soc: str, engine: str = "native") -> None:
+    t = tensors3_of(case)
+    compare(run_kernel3(case, t, soc, engine), run_golden3(case, t), LIMIT[case.dtype])
+
+
+@pytest.mark.parametrize("soc", SOCS)
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
+def test_mamba2_float16(case: Case, soc: str) -> None:
+    check(case, soc)
+
+
+@pytest.mark.parametrize("soc", SOCS)
+@pytest.mark.parametrize("case", CASES3, ids=lambda c: c.id)
+def test_mamba3_float16(case: Case, soc: str) -> None:
+    check3(case, soc)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
+def test_mamba2_bfloat16(case: Case) -> None:
+    check(replace(case, dtype="bfloat16"), "Ascend910B1")
+
+
+@pytest.mark.parametrize("case", CASES3, ids=lambda c: c.id)
+def test_mamba3_bfloat16(case: Case) -> None:
+    check3(replace(case, dtype="bfloat16"), "Ascend910B1")
+
+
+@pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
+@pytest.mark.parametrize(
+    "case", [Case(32, 16, groups=1), Case(48, 16, heads=1, groups=1, chunks=(1, 0, 2))], ids=lambda c: c.id
+)
+def test_mamba2_reference_engine(case: Case, soc: str) -> None:
+    check(case, soc, "reference")
+
+
+@pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
+def test_mamba3_reference_engine(soc: str) -> None:
+    check3(Case(16, 32, groups=1, rank=4), soc, "reference")
+
+
+@pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
+def test_engines_agree(soc: str) -> None:
+    """Both engines run the same instructions; only exp may differ, by one unit in the last place."""
+    case = Case(32, 16, groups=1)
+    t = tensors_of(case)
+    native, reference = run_kernel(case, t, soc), run_kernel(case, t, soc, "reference")
+    for name, value in native.items():
+        limit = 1e-5 if value.dtype == np.float32 else 1e-4
+        assert_rms(name, value.astype(np.float64), reference[name].astype(np.float64), limit)
+
+
+def test_result_does_not_depend_on_threads() -> None:
+    case = Case(64, 16, batch=3, heads=4, groups=1)
+    t, before = tensors_of(case), mco.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2, 3):
+            mco.set_num_threads(threads)
+            results.append(run_kernel(case, t, "Ascend910A"))
+    finally:
+        mco.set_num_threads(before)
+    for other in results[1:]:
+        for name, value in results[0].items():
+            np.testing.assert_array_equal(value, other[name], err_msg=name)
+
+
+def test_future_does_not_leak_into_the_past() -> None:
+    case = Case(64, 32, heads=1, groups=1)
+    t = tensors_of(case)
+    first = run_kernel(case, t, "Ascend910A")["y"]
+    for name in ("x", "B", "C"):
+        t[name] = t[name].copy()
+        t[name][:, 37:] = 100
+    np.testing.assert_array_equal(run_kernel(case, t, "Ascend910A")["y"][:, :37], first[:, :37])
+
+
+@pytest.mark.parametrize("soc", SOCS)
+@pytest.mark.parametrize("size, state", [(16, 16), (64, 128), (128, 256)], ids=lambda v: str(v))
+@pytest.mark.parametrize("chunk", [16, 48, 112, 256])
+def test_plan_fits_every_chip(chunk: int, size: int, state: int, soc: str) -> None:
+    problem = ScanProblem(
+        "ssd_chunk_scan", 1, 256, 2, 1, size, state, "float16", chunk, rank=4, weighted=True
+    )
+    for plan in (plan_forward(problem, get_soc(soc)), plan_backward(problem, get_soc(soc))):
+        assert chunk % plan.block == 0 and plan.block % 16 == 0
+        assert state % plan.columns == 0 and plan.columns % 16 == 0
+
+
+def test_plan_refuses_a_state_that_no_chip_holds() -> None:
+    problem = ScanProblem("ssd_chunk_scan", 1, 256, 2, 1, 256, 512, "float16", 64)
+    with pytest.raises(
+        BudgetError,
+        match=r"ssd_chunk_scan: no block of chunk_size 64 with P = 256, N = 512 float16 "
+        r"fits Ascend910A; the smallest:\n(.*\n)*  ub: peak \d+ of \d+ bytes OVER",
+    ):
+        plan_forward(problem, get_soc("Ascend910A"))
+
+
+@pytest.mark.parametrize(
+    "op", ("ssd_chunk_scan", "ssd_chunk_scan_grad", "mamba3_chunk_scan", "mamba3_chunk_scan_grad")
+)
+def test_cached_programs_depend_on_the_shared_kernel(op: str) -> None:
+    names = {path.name for path in source_files(get_op(op)) if path.parent.name == "ssd_chunk_scan"}
+    assert {"base.py", "decay.py", "layout.py", "fwd.py", "bwd.py"} <= names
+    assert "ssd_chunk_scan.py" in {
+        path.name for path in source_files(get_op(op)) if path.parent.name == "tiling"
+    }
