@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lightning indexer in TIK: one task per query row; scores of its visible keys, then the best of them."""
+from __future__ import annotations
+
+from typing import Any
+
+from ms_custom_ops.op_impl.common.sparse_base import SparseKernel
+from ms_custom_ops.op_impl.common.sparse_tokens import number_columns
+from ms_custom_ops.op_impl.common.tile import Tile
+from ms_custom_ops.op_impl.lightning_indexer.select import ABSENT, Selection
+from ms_custom_ops.soc import current_soc
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
+from ms_custom_ops.tiling.lightning_indexer import plan_indexer
+from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, I32_BLOCK, PAGED, SparseProblem
+
+_HUGE = 1e30
+_INDICES_OUT = "selected"
+"""GM name of the output sparse_indices: under its own name the base class takes it for an input to gather by."""
+
+
+class LightningIndexer(SparseKernel):
+    """Tensors as in op_info/lightning_indexer.yaml."""
+
+    def prepare(self) -> None:
+        b, v, plan = self.buffers, self.vector, self.plan
+        v.dup(b["zeros"], 0.0, F32_LANES)
+        v.dup(b["ones"], 1.0, F32_LANES)
+        number_columns(v, b["ramp"], plan.tile)
+        self.selection = Selection(self.tik, plan, b, v, self.scalar)
+
+    def task(self, index: Any) -> None:
+        self.sequences.seek(index)
+        self._load_row(index)
+        plan, t, visible = self.plan, self.tik, self.sequences.visible
+        self.selection.clear()
+        with t.for_range(0, self.scalar.hold((visible + (plan.chunk - 1)) // plan.chunk)) as step:
+            self._chunk(self.scalar.hold(step * plan.chunk))
+        self._store(index)
+
+    def _load_row(self, row: Any) -> None:
+        p, b, rows = self.problem, self.buffers, self.plan.rows
+        self.load_heads("q", "query", row, 0, p.q_heads, p.head_dim)
+        self.move_rows(b["row_a"][0], self.gm["weights"][row * rows], rows)
+        self.clear_rows(b["row_a"], p.q_heads, rows)
+        self.rows.spread(b["weight_lanes"], b["row_a"], rows)
+
+    def _chunk(self, base: Any) -> None:
+        """Select among the keys kept so far and ``chunk`` keys from ``base`` on."""
+        plan, b, v, t = self.plan, self.buffers, self.vector, self.tik
+        if plan.kept:
+            v.adds(b["candidates"], b["best_value"], 0.0, plan.kept)
+            t.data_move(b["spare_id"][0], b["best_id"][0], 0, 1, plan.kept // I32_BLOCK, 0, 0)
+        places = self.plan.candidates - plan.kept
+        v.dup(b["candidates"].shift(plan.kept), ABSENT, places)
+        here = self.scalar.minimum(self.sequences.visible - base, plan.chunk)
+        with t.for_range(0, self.scalar.hold((here + (plan.tile - 1)) // plan.tile)) as j:
+            at = self.scalar.hold(j * plan.tile)
+            self._scores(base + at, here - at, b["candidates"].shift(plan.kept + at))
+        self.selection.select(self.plan.candidates, self.selection.found + here, base)
+
+    def _scores(self, token: Any, left: Any, out: Tile) -> None:
+        """out ``[tile]`` = scores of the keys from ``token`` on, ABSENT behind the first ``left``."""
+        p, plan, b, v, cube = self.problem, self.plan, self.buffers, self.vector, self.cube
+        rows, tile = plan.rows, plan.tile
+        self._load_keys(token, left)
+        with b.phase("scores"):
+            scores = b["scores"]
+            cube.load_left(b["left"], b["q"], rows, p.head_dim)
+            cube.load_right(b["right"], b["k"], p.head_dim, tile)
+            cube.multiply(b["acc"], b["left"], b["right"], rows, p.head_dim, tile)
+            cube.to_ub(scores, b["acc"], rows, tile)
+            v.max(scores, scores, b["zeros"], rows * tile, row=True)
+            self.by_rows(self.tik.vec_mul, scores, b["weight_lanes"], rows, tile)
+            self.sum_rows(b["line"], scores, rows, tile)
+        with self.tik.if_scope(left < tile):
+            self._limit(b["line"], left)
+        v.adds(out, b["line"], 0.0, tile)
+
+    def _limit(self, line: Tile, left: Any) -> None:
+        """Columns from ``left`` on = ABSENT, whatever they hold (they were never loaded)."""
+        b, v, tile = self.buffers, self.vector, self.plan.tile
+        bound = b["bound"]
+        v.adds(bound, b["ramp"], self.scalar.to_float(1 - left), tile)
+        v.max(bound, bound, b["zeros"], tile, row=True)
+        v.min(bound, bound, b["ones"], tile, row=True)
+        v.muls(bound, bound, ABSENT - _HUGE, tile)
+        v.adds(bound, bound, _HUGE, tile)
+        v.min(line, line, bound, tile)
+
+    def _load_keys(self, token: Any, left: Any) -> None:
+        """L1 k ``[D/16, tile, 16]`` = keys from ``token`` on, as many as there are in the tile."""
+        p, b, t, tile = self.problem, self.buffers, self.tik, self.plan.tile
+        if p.paged:
+            page = t.Scalar("int32")
+            page.set_as(b["page_table"][token // p.kv_len])
+            first = page * p.kv_len + token % p.kv_len
+        else:
+            first = self.sequences.kv_first + token
+        start = self.scalar.hold(first * p.head_dim)
+        count = self.scalar.minimum(left, tile)
+        if self.plan.soc.split_core:
+            t.data_move_multi_nd2nz(b["k"][0], self.gm["key"][start], 1, count, p.head_dim, 0, p.head_dim, tile, 1, 1)
+            return
+        c1 = p.head_dim // CUBE_BLOCK
+        for c in range(c1):
+            t.data_move(b["k"][c * tile * CUBE_BLOCK], self.gm["key"][start + c * CUBE_BLOCK], 0, count, 1, c1 - 1, 0)
+
+    def _store(self, row: Any) -> None:
+        slots = self.gm["sparse_values"].shape[3]
+
+        def store(name: str, tile: Tile) -> None:
+            gm = self.gm[_INDICES_OUT if name == "sparse_indices" else name]
+            self.tik.data_move(gm[row * slots], tile[0], 0, 1, slots * 4 // BLOCK_BYTES, 0, 0)
+
+        with self.buffers.phase("order"):
+            self.selection.sort(store)
+
+
+def lightning_indexer(query: dict, key: dict, weights: dict, actual_seq_lengths_query: dict | None,
+                      actual_seq_lengths_key: dict | None, block_table: dict | None, sparse_indices: dict,
+                      sparse_values: dict, layout_query: str = "BSND", layout_key: str = "BSND",
+                      sparse_count: int = 2048, sparse_mode: int = 3, kernel_name: str = "lightning_indexer") -> Any:
+    """Entry of the kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
+    batches, q_len, heads, dim = query["shape"]
+    kv_batches, kv_len = key["shape"][:2]
+    packed, lengths = layout_query == "TND", actual_seq_lengths_query
+    problem = SparseProblem(
+        batch=lengths["shape"][0] if packed and lengths else batches, q_rows=batches * q_len, q_len=q_len,
+        kv_rows=kv_batches * kv_len, kv_len=kv_len, q_heads=heads, kv_heads=1, head_dim=dim, value_dim=dim, rope_dim=0,
+        slots=sparse_indices["shape"][3], dtype=query["dtype"], scale_value=1.0, block_size=1, packed=packed,
+        sparse_mode=sparse_mode, paged=layout_key == PAGED, pages=block_table["shape"][1] if block_table else 0,
+        has_q_lengths=lengths is not None, has_kv_lengths=actual_seq_lengths_key is not None)
+    kernel = LightningIndexer(plan_indexer(problem, sparse_count, current_soc()))
+    kernel.gm_inputs({"query": query, "key": key, "weights": weights, "actual_seq_lengths_query": lengths,
+                      "actual_seq_lengths_kv": actual_seq_lengths_key, "block_table": block_table})
+    kernel.gm_outputs({_INDICES_OUT: sparse_indices, "sparse_values": sparse_values})
+    return kernel.build(kernel_name)

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sparse flash attention backward in TIK.
+
+A query row recomputes its weights tile by tile from the statistics of the forward pass. dQ of the row stays in L0C; the
+gradients of the selected keys are added to float32 rows in GM, which the caller casts. Deterministic: all rows of a
+sequence belong to one block of the multi-core loop, so the additions to a key have one order. Otherwise rows are
+spread over all cores and the order of the atomic additions is the chip's.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ms_custom_ops.op_impl.common.sparse_base import F32_BLOCK, SparseKernel, round_mode_to
+from ms_custom_ops.op_impl.common.tile import Tile
+from ms_custom_ops.op_impl.sparse_flash_attention.problem import problem_of
+from ms_custom_ops.soc import current_soc
+from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tiling.budget import align
+from ms_custom_ops.tiling.sparse_flash_attention import plan_backward
+from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, UNLIMITED, chunks
+
+
+@dataclass(frozen=True)
+class KeyGradient:
+    """d of a key tensor: per token ``width`` columns, the sum of products (left L1 tile, right L1 tile, factor)."""
+
+    gm: str
+    width: int
+    products: tuple[tuple[str, str, float], ...]
+
+
+class SparseFlashAttentionBackward(SparseKernel):
+    """Tensors as in op_info/sparse_flash_attention_grad.yaml."""
+
+    def prepare(self) -> None:
+        self.vector.dup(self.buffers["ones"], 1.0, self.plan.head_rows)
+        self.visited = self.tik.Scalar("int32", "visited", 0)
+        p = self.problem
+        self.sources = [("k", "key", p.head_dim)]
+        self.pairs = [("q", "k", p.head_dim)]
+        self.d_query = [("d_query", "acc_dq", "k", p.head_dim)]
+        of_key: tuple[tuple[str, str, float], ...] = (("ds", "q", p.scale_value),)
+        if p.merged:
+            of_key += (("p", "do", 1.0),)
+        self.d_keys = [KeyGradient("d_key", p.head_dim, of_key)]
+        if p.rope_dim:
+            self.sources.append(("k_rope", "key_rope", p.rope_dim))
+            self.pairs.append(("q_rope", "k_rope", p.rope_dim))
+            self.d_query.append(("d_query_rope", "acc_dq_rope", "k_rope", p.rope_dim))
+            self.d_keys.append(KeyGradient("d_key_rope", p.rope_dim, (("ds", "q_rope", p.scale_value),)))
+        if not p.merged:
+            self.sources.append(("v", "value", p.value_dim))
+            self.d_keys.append(KeyGradient("d_value", p.value_dim, (("p", "do", 1.0),)))
+
+    def task(self, index: Any) -> None:
+        self.each_row(index, self._row)
+
+    def _row(self, row: Any) -> None:
+        p = self.problem
+        self.sequences.seek(row)
+        with self.tik.for_range(0, p.kv_heads) as n2:
+            kv_head = self.scalar.hold(n2)
+            for first, heads in self.plan.head_tiles:
+                self._heads(row, kv_head, first, heads)
+
+    def _heads(self, row: Any, kv_head: Any, first: int, heads: int) -> None:
+        p = self.problem
+        head = self.scalar.hold(kv_head * p.group + first)
+        self.load_heads("q", "query", row, head, heads, p.head_dim)
+        self.load_heads("do", "d_out", row, head, heads, p.value_dim)
+        if p.rope_dim:
+            self.load_heads("q_rope", "query_rope", row, head, heads, p.rope_dim)
+        self._statistics(row, kv_head, head, first, heads)
+        self.visited.set_as(0)
+
+        def tile(_: Any) -> None:
+            self.gather(self.sources, kv_head)
+            self._weights(align(heads))
+            self._add_queries(align(heads))
+            self._add_keys(align(heads), kv_head)
+            self.visited.set_as(1)
+
+        self.tiles.each(self.scalar.hold(row * p.kv_heads + kv_head), tile)
+        self._store_queries(row, head, heads)
+
+    # ---- what belongs to a row ----
+    def _statistics(self, row: Any, kv_head: Any, head: Any, first: int, heads: int) -> None:
+        """Lanes: maximum, 1 / sum and delta = sum over Dv of d_out * out of every head; the gradient of the sinks."""
+        b, v, rows = self.buffers, self.vector, align(heads)
+        at = self.statistics_at(kv_head, row, first)
+        self.move_rows(b["row_a"][0], self.gm["softmax_max"][at], rows)
+        self.move_rows(b["row_b"][0], self.gm["softmax_sum"][at], rows)
+        self.clear_rows(b["row_b"], heads, rows)
+        self.invert_sums(rows)
+        self.rows.spread(b["max_lanes"], b["row_a"], rows)
+        self.rows.spread(b["inverse"], b["row_b"], rows)
+        self._delta(row, head, heads)
+        self.rows.fold(v.add, b["row_c"], b["delta"], rows)
+        self.rows.spread(b["delta"], b["row_c"], rows)
+        if self.problem.has_sinks:
+            self._sinks(at, rows)
+
+    def _sinks(self, at: Any, rows: int) -> None:
+        """d_sinks of the row = -exp(sink - maximum) / sum * delta."""
+        b, v, weight = self.buffers, self.vector, self.buffers["turn"]
+        self.move_rows(weight[0], self.gm["sinks"][at], rows)
+        v.sub(weight, weight, b["row_a"], rows)
+        v.exp(weight, weight, rows)
+        v.mul(weight, weight, b["row_b"], rows)
+        v.mul(weight, weight, b["row_c"], rows)
+        v.muls(weight, weight, -1.0, rows)
+        self.move_rows(self.gm["d_sinks"][at], weight[0], rows)
+
+    def _delta(self, row: Any, head: Any, heads: int) -> None:
+        """delta lanes = 16 partial sums of d_out * out per head."""
+        p, b, v, dv = self.problem, self.buffers, self.vector, self.problem.value_dim
+        for start in range(0, heads, CUBE_BLOCK):
+            count = min(CUBE_BLOCK, heads - start)
+            at = (row * p.q_heads + head + start) * dv
+            with b.phase("delta"):
+                for gm, wide in (("attention_out", "wide_o"), ("d_out", "wide_do")):
+                    if count < CUBE_BLOCK:
+                        v.dup(b["half"].shift(count * dv), 0.0, (CUBE_BLOCK - count) * dv)
+                    self.tik.data_move(b["half"][0], self.gm[gm][at], 0, 1, count * dv // CUBE_BLOCK, 0, 0)
+                    v.convert(b[wide], b["half"], CUBE_BLOCK * dv)
+                v.mul(b["wide_o"], b["wide_o"], b["wide_do"], CUBE_BLOCK * dv)
+                self._sum_to_lanes(b["delta"].shift(start * CUBE_BLOCK), b["wide_o"], dv)
+
+    def _sum_to_lanes(self, lanes: Tile, wide: Tile, width: int) -> None:
+        """lanes ``[16, 16]``: the ``width`` columns of each of 16 rows folded onto 16; destroys ``wide``."""
+        t, blocks = self.tik, width // F32_BLOCK
+        span = min(width, F32_LANES)
+        for at, part in chunks(width, F32_LANES)[1:]:
+            t.vec_add(part, wide[0], wide[0], wide[at], CUBE_BLOCK, blocks, blocks, blocks)
+        while span > CUBE_BLOCK:
+            kept = align(span // 2)
+            t.vec_add(span - kept, wide[0], wide[0], wide[kept], CUBE_BLOCK, blocks, blocks, blocks)
+            span = kept
+        t.vec_adds(CUBE_BLOCK, lanes[0], wide[0], 0.0, CUBE_BLOCK, CUBE_BLOCK // F32_BLOCK, blocks)
+
+    # ---- one tile ----
+    def _weights(self, rows: int) -> None:
+        """L1 p = P and ds = P * (dP - delta), both in the input dtype."""
+        p, b, v, t, cube = self.problem, self.buffers, self.vector, self.tik, self.cube
+        columns, mode = p.columns, round_mode_to(p.dtype)
+        count = rows * columns
+        with b.phase("scores"):
+            scores, d_probs = b["scores"], b["d_probs"]
+            self.multiply_rows([(b[left], b[right], depth) for left, right, depth in self.pairs], rows, columns)
+            cube.to_ub(scores, b["acc"], rows, columns)
+            self.multiply_rows([(b["do"], b["k" if p.merged else "v"], p.value_dim)], rows, columns)
+            cube.to_ub(d_probs, b["acc"], rows, columns)
+            v.muls(scores, scores, p.scale_value, count)
+            self.mask_columns(scores, rows)
+            self.by_rows(t.vec_sub, scores, b["max_lanes"], rows, columns)
+            v.exp(scores, scores, count)
+            self.by_rows(t.vec_mul, scores, b["inverse"], rows, columns)
+            v.convert(b["cast"], scores, count, mode)
+            cube.to_l1(b["p"], b["cast"], count)
+            self.by_rows(t.vec_sub, d_probs, b["delta"], rows, columns)
+            v.mul(scores, scores, d_probs, count)
+            v.convert(b["cast"], scores, count, mode)
+            cube.to_l1(b["ds"], b["cast"], count)
+
+    def _add_queries(self, rows: int) -> None:
+        """L0C dQ (+)= dS K; the first tile overwrites."""
+        b, cube, columns = self.buffers, self.cube, self.problem.columns
+        with b.phase("dq"):
+            cube.load_left(b["left_ds"], b["ds"], rows, columns)
+            for _, acc, keys, depth in self.d_query:
+                for at, width in chunks(depth, self.plan.value_chunk):
+                    cube.load_right(b["right_k"], b[keys].shift(at * columns), columns, width, turned=True)
+                    target = b[acc].shift(at * rows)
+                    with self.tik.if_scope(self.visited == 0):
+                        cube.multiply(target, b["left_ds"], b["right_k"], rows, columns, width)
+                    with self.tik.else_scope():
+                        cube.multiply(target, b["left_ds"], b["right_k"], rows, columns, width, accumulate=True)
+
+    def _add_keys(self, rows: int, kv_head: Any) -> None:
+        """Rows of the key gradients += products of the tile."""
+        b = self.buffers
+        with b.phase("kv"):
+            for start, count in chunks(self.problem.columns, self.plan.kv_tokens):
+                for gradient in self.d_keys:
+                    for at, width in chunks(gradient.width, self.plan.kv_width):
+                        self._key_products(gradient, at, width, start, count, rows)
+                    self._scale(gradient, count)
+                self.scatter([(g.gm, b[g.gm], g.width) for g in self.d_keys], start, count, kv_head)
+
+    def _key_products(self, gradient: KeyGradient, at: int, width: int, start: int, count: int, rows: int) -> None:
+        """Columns from ``at`` of the gradient's UB tile ``[count, gradient width]`` (of a second product: of "kv_sum")
+        for the tile's tokens from ``start`` on."""
+        b, cube = self.buffers, self.cube
+        for i, (left, right, _) in enumerate(gradient.products):
+            cube.load_right(b["right_kv"], b[right].shift(at * rows), rows, width, turned=True)
+            cube.load_left(b["left_kv"], b[left].shift(start * rows), count, rows, turned=True)
+            cube.multiply(b["acc_kv"], b["left_kv"], b["right_kv"], count, rows, width)
+            target = b[gradient.gm] if i == 0 else b["kv_sum"]
+            self.rows_to_ub(target.shift(at), b["acc_kv"], count, width, gradient.width, "kv_turn")
+
+    def _scale(self, gradient: KeyGradient, count: int) -> None:
+        """Factors of the products, and the sum of two of them."""
+        b, v, size = self.buffers, self.vector, count * gradient.width
+        target = b[gradient.gm]
+        for i, (_, _, factor) in enumerate(gradient.products):
+            source = target if i == 0 else b["kv_sum"]
+            if factor != 1.0:
+                v.muls(source, source, factor, size)
+            if i:
+                v.add(target, target, source, size)
+
+    def _store_queries(self, row: Any, head: Any, heads: int) -> None:
+        """dQ of the tile's heads, scaled; zeros when no key was seen."""
+        p, b, v, rows = self.problem, self.buffers, self.vector, align(heads)
+        for gm, acc, _, depth in self.d_query:
+            for at, width in chunks(depth, self.plan.value_chunk):
+                with b.phase("final"):
+                    with self.tik.if_scope(self.visited == 0):
+                        v.dup(b["dq_cast"], 0.0, rows * width)
+                    with self.tik.else_scope():
+                        self.cube.to_ub(b["dq_tile"], b[acc].shift(at * rows), rows, width)
+                        v.muls(b["dq_tile"], b["dq_tile"], p.scale_value, rows * width)
+                        v.convert(b["dq_cast"], b["dq_tile"], rows * width, round_mode_to(p.dtype))
+                    self.store_heads(gm, row, head, heads, depth, at, b["dq_cast"], width)
+
+
+def sparse_flash_attention_grad(
+    query: dict,
+    key: dict,
+    value: dict,
+    sparse_indices: dict,
+    d_out: dict,
+    attention_out: dict,
+    softmax_max: dict,
+    softmax_sum: dict,
+    sinks: dict | None,
+    actual_seq_lengths_query: dict | None,
+    actual_seq_lengths_kv: dict | None,
+    query_rope: dict | None,
+    key_rope: dict | None,
+    d_query: dict,
+    d_key: dict,
+    d_value: dict,
+    d_query_rope: dict | None,
+    d_key_rope: dict | None,
+    d_sinks: dict | None,
+    scale_value: float = 1.0,
+    sparse_block_size: int = 1,
+    layout: str = "BSND",
+    sparse_mode: int = 3,
+    rope_dim: int = 0,
+    pre_tokens: int = UNLIMITED,
+    next_tokens: int = UNLIMITED,
+    attention_mode: int = 0,
+    deterministic: bool = False,
+    kv_merged: bool = False,
+    kernel_name: str = "sparse_flash_attention_grad",
+) -> Any:
+    """Entry of the backward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
+    tensors = {"query": query, "key": key, "value": value, "sparse_indices": sparse_indices, "d_out": d_out,
+               "attention_out": attention_out, "softmax_max": softmax_max, "softmax_sum": softmax_sum, "sinks": sinks,
+               "actual_seq_lengths_query": actual_seq_lengths_query, "actual_seq_lengths_kv": actual_seq_lengths_kv,
+               "query_rope": query_rope, "key_rope": key_rope}
+    problem = problem_of(tensors, scale_value, sparse_block_size, layout, layout, sparse_mode, kv_merged)
+    kernel = SparseFlashAttentionBackward(plan_backward(problem, current_soc(), deterministic))
+    kernel.gm_inputs(tensors)
+    kernel.gm_outputs({"d_query": d_query, "d_key": d_key, "d_value": d_value, "d_query_rope": d_query_rope,
+                       "d_key_rope": d_key_rope, "d_sinks": d_sinks}, summed=("d_key", "d_value", "d_key_rope"))
+    return kernel.build(kernel_name)

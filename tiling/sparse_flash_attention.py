@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiling of sparse_flash_attention and its gradient: heads per tile, chunks of the depth, buffers, core split.
+
+One query row of one key head is a task; its heads are the rows of the cube tile, in tiles of ``head_rows``.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ms_custom_ops.errors import BudgetError
+from ms_custom_ops.soc.table import CUBE_BLOCK, Soc
+from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
+from ms_custom_ops.tiling.sparse_flash_attention_problem import SparseProblem, gather_buffers, largest_chunk
+from ms_custom_ops.tiling.split import CoreSplit
+
+_SIDES = (128, 64, 32, 16)
+
+
+@dataclass(frozen=True)
+class SparsePlan:
+    """``head_rows`` heads per tile (a multiple of 16); the depth of a product goes through L0 in pieces of
+    ``depth_chunk``, the width of a result in pieces of ``value_chunk``. Backward: the gradients of ``kv_tokens``
+    tokens by ``kv_width`` columns leave the cube at once."""
+
+    problem: SparseProblem
+    soc: Soc
+    head_rows: int
+    depth_chunk: int
+    value_chunk: int
+    kv_tokens: int
+    kv_width: int
+    buffers: tuple[BufferSpec, ...]
+    split: CoreSplit
+    deterministic: bool = True
+
+    @property
+    def head_tiles(self) -> list[tuple[int, int]]:
+        """(first head, heads) of the tiles of a group."""
+        group = self.problem.group
+        return [(at, min(self.head_rows, group - at)) for at in range(0, group, self.head_rows)]
+
+    def elements(self, scope: str) -> int:
+        """Largest buffer of a scope."""
+        return max(b.elements for b in self.buffers if b.scope == scope)
+
+
+def _rows_buffers(m: int, lanes: tuple[str, ...]) -> list[BufferSpec]:
+    out = [BufferSpec(n, "ub", "float32", m) for n in ("row_a", "row_b", "row_c")]
+    return out + [BufferSpec(n, "ub", "float32", m * CUBE_BLOCK) for n in ("turn", *lanes)]
+
+
+def _inputs(p: SparseProblem, m: int) -> list[BufferSpec]:
+    """L1 tiles of a query tile and of the gathered keys."""
+    n, t = p.columns, p.dtype
+    out = [BufferSpec("q", "l1", t, m * p.head_dim), BufferSpec("k", "l1", t, n * p.head_dim)]
+    if p.rope_dim:
+        out += [BufferSpec("q_rope", "l1", t, m * p.rope_dim), BufferSpec("k_rope", "l1", t, n * p.rope_dim)]
+    if not p.merged:
+        out.append(BufferSpec("v", "l1", t, n * p.value_dim))
+    return out
+
+
+def forward_buffers(p: SparseProblem, m: int, depth: int, width: int) -> tuple[BufferSpec, ...]:
+    """On-chip buffers of the forward kernel for ``m`` heads."""
+    n, t, dv = p.columns, p.dtype, p.value_dim
+    return (
+        *gather_buffers(p), *_rows_buffers(m, ("max_lanes", "new_lanes", "factor", "sum_lanes")), *_inputs(p, m),
+        BufferSpec("ones", "ub", "float32", m), BufferSpec("out", "ub", "float32", m * dv),
+        BufferSpec("scores", "ub", "float32", m * n, "scores"), BufferSpec("probs", "ub", t, m * n, "scores"),
+        BufferSpec("product", "ub", "float32", m * width, "product"), BufferSpec("out_cast", "ub", t, m * dv, "finish"),
+        BufferSpec("p", "l1", t, m * n),
+        BufferSpec("left", "l0a", t, m * depth, "scores"), BufferSpec("right", "l0b", t, n * depth, "scores"),
+        BufferSpec("acc", "l0c", "float32", m * n, "scores"),
+        BufferSpec("left_p", "l0a", t, m * n, "product"), BufferSpec("right_v", "l0b", t, n * width, "product"),
+        BufferSpec("acc_o", "l0c", "float32", m * width, "product"),
+    )
+
+
+def backward_buffers(p: SparseProblem, soc: Soc, m: int, depth: int, width: int, tokens: int,
+                     kv: int) -> tuple[BufferSpec, ...]:
+    """On-chip buffers of the backward kernel for ``m`` heads and kv gradients of ``tokens`` x ``kv``."""
+    n, t, dv = p.columns, p.dtype, p.value_dim
+    out = [
+        *gather_buffers(p),
+        *_rows_buffers(m, ("max_lanes", "inverse", "delta")),
+        *_inputs(p, m),
+        BufferSpec("ones", "ub", "float32", m),
+        BufferSpec("scores", "ub", "float32", m * n, "scores"),
+        BufferSpec("d_probs", "ub", "float32", m * n, "scores"),
+        BufferSpec("cast", "ub", t, m * n, "scores"),
+        BufferSpec("half", "ub", t, CUBE_BLOCK * dv, "delta"),
+        BufferSpec("wide_o", "ub", "float32", CUBE_BLOCK * dv, "delta"),
+        BufferSpec("wide_do", "ub", "float32", CUBE_BLOCK * dv, "delta"),
+        BufferSpec("d_key", "ub", "float32", tokens * p.head_dim, "kv"),
+        BufferSpec("dq_tile", "ub", "float32", m * width, "final"),
+        BufferSpec("dq_cast", "ub", t, m * width, "final"),
+        BufferSpec("do", "l1", t, m * dv),
+        BufferSpec("p", "l1", t, m * n),
+        BufferSpec("ds", "l1", t, m * n),
+        BufferSpec("acc_dq", "l0c", "float32", m * p.head_dim),
+        BufferSpec("left", "l0a", t, m * depth, "scores"),
+        BufferSpec("right", "l0b", t, n * depth, "scores"),
+        BufferSpec("acc", "l0c", "float32", m * n, "scores"),
+        BufferSpec("left_ds", "l0a", t, m * n, "dq"),
+        BufferSpec("right_k", "l0b", t, n * width, "dq"),
+        BufferSpec("left_kv", "l0a", t, tokens * m, "kv"),
+        BufferSpec("right_kv", "l0b", t, m * kv, "kv"),
+        BufferSpec("acc_kv", "l0c", "float32", tokens * kv, "kv"),
+    ]
+    if p.rope_dim:
+        out += [BufferSpec("acc_dq_rope", "l0c", "float32", m * p.rope_dim),
+                BufferSpec("d_key_rope", "ub", "float32", tokens * p.rope_dim, "kv")]
+    if not soc.split_core:
+        out.append(BufferSpec("kv_turn", "ub", "float32", tokens * kv, "kv"))
+    if p.merged:
+        out.append(BufferSpec("kv_sum", "ub", "float32", tokens * p.head_dim, "kv"))
+    else:
+        out.append(BufferSpec("d_value", "ub", "float32", tokens * p.value_dim, "kv"))
+    return tuple(out)
+
+
+def _heads(p: SparseProblem) -> list[int]:
+    return sorted({min(side, p.group_padded) for side in _SIDES}, reverse=True)
+
+
+def _cube_chunks(p: SparseProblem, soc: Soc, m: int) -> tuple[int, int]:
+    """Depth and width that L0A and L0B hold beside ``m`` heads and a tile of tokens; 0 when nothing fits."""
+    size = DTYPE_BYTES[p.dtype]
+    depth = min(soc.l0a_bytes // (m * size), soc.l0b_bytes // (p.columns * size))
+    return (largest_chunk(max(p.head_dim, p.value_dim), depth),
+            largest_chunk(max(p.head_dim, p.value_dim), soc.l0b_bytes // (p.columns * size)))
+
+
+def _halved(start: int) -> list[int]:
+    out = [start]
+    while out[-1] > CUBE_BLOCK:
+        out.append(align(out[-1] // 2))
+    return out
+
+
+def plan_forward(p: SparseProblem, soc: Soc) -> SparsePlan:
+    """Most heads per tile, then the widest product; BudgetError when nothing fits."""
+    buffers: tuple[BufferSpec, ...] = ()
+    for m in _heads(p):
+        depth, width = _cube_chunks(p, soc, m)
+        for w in _halved(width):
+            buffers = forward_buffers(p, m, depth, w)
+            if depth and fits(buffers, soc):
+                return SparsePlan(p, soc, m, depth, w, 0, 0, buffers, CoreSplit(p.q_rows * p.kv_heads, soc.core_count))
+    raise BudgetError(f"sparse_flash_attention: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits {soc.name}:\n"
+                      f"{table(buffers, soc)}")
+
+
+def plan_backward(p: SparseProblem, soc: Soc, deterministic: bool) -> SparsePlan:
+    """Most heads per tile, then the widest rows of kv gradients (each row is one move per token).
+
+    Deterministic: one task per sequence, so that the additions to a key have one order; TND has one task more, the
+    rows behind the last sequence. Otherwise one task per query row. BudgetError when nothing fits.
+    """
+    buffers: tuple[BufferSpec, ...] = ()
+    tasks = p.batch + int(p.packed) if deterministic else p.q_rows
+    for m in _heads(p):
+        depth, width = _cube_chunks(p, soc, m)
+        for kv in _halved(max(p.head_dim, p.value_dim, p.rope_dim)):
+            for tokens in _halved(p.columns):
+                for w in _halved(width):
+                    buffers = backward_buffers(p, soc, m, depth, w, tokens, kv)
+                    if depth and fits(buffers, soc):
+                        return SparsePlan(p, soc, m, depth, w, tokens, kv, buffers,
+                                          CoreSplit(tasks, soc.core_count), deterministic)
+    raise BudgetError(f"sparse_flash_attention_grad: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits "
+                      f"{soc.name}:\n{table(buffers, soc)}")
