@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arena.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -23,18 +25,26 @@ struct Pool {
 
 Pool& pool() { return fork_safe<Pool>(); }
 
+int64_t machine_bytes() {
+  static const int64_t bytes = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
+  return bytes;
+}
+
 }  // namespace
 
-Block64::~Block64() { std::free(base_); }
+Block64::~Block64() { std::free(memory_); }
 
 uint8_t* Block64::reserve(int64_t bytes) {
+  constexpr int64_t kAlignment = 64;
   if (base_ && bytes <= bytes_) return base_;
-  const int64_t whole = round_up(bytes + kPadding, 64);
-  void* fresh = std::aligned_alloc(64, size_t(whole));
-  if (!fresh) fail("out of memory: %lld bytes", (long long)bytes);
-  std::memset(fresh, 0, size_t(whole));
-  std::free(base_);
-  base_ = static_cast<uint8_t*>(fresh);
+  if (bytes > machine_bytes()) {
+    fail("out of memory: a buffer of %lld bytes; this machine has %lld", (long long)bytes, (long long)machine_bytes());
+  }
+  void* fresh = std::calloc(size_t(bytes + kPadding + kAlignment), 1);
+  if (!fresh) fail("out of memory: a buffer of %lld bytes", (long long)bytes);
+  std::free(memory_);
+  memory_ = fresh;
+  base_ = static_cast<uint8_t*>(fresh) + (kAlignment - reinterpret_cast<uintptr_t>(fresh) % kAlignment) % kAlignment;
   bytes_ = bytes;
   return base_;
 }
@@ -63,7 +73,7 @@ std::unique_ptr<Block64> take_workspace(int64_t bytes) {
   {
     std::lock_guard<std::mutex> lock(p.mutex);
     for (size_t i = 0; i < p.workspaces.size(); ++i) {
-      if (p.workspaces[i].first < bytes || p.workspaces[i].first > 2 * bytes + 4096) continue;
+      if (p.workspaces[i].first < bytes || (p.workspaces[i].first - 4096) / 2 > bytes) continue;
       auto memory = std::move(p.workspaces[i].second);
       p.workspace_bytes -= p.workspaces[i].first;
       p.workspaces.erase(p.workspaces.begin() + std::ptrdiff_t(i));

@@ -22,7 +22,8 @@ class Block64 {
   static constexpr int64_t kPadding = 128;  // inner loops read whole SIMD registers
 
  private:
-  uint8_t* base_ = nullptr;
+  void* memory_ = nullptr;
+  uint8_t* base_ = nullptr;  // first aligned address of it
   int64_t bytes_ = 0;
 };
 

@@ -133,8 +133,9 @@ void BlockOrder::advance() {
 }
 
 void BlockOrder::check_stuck() {
-  if (arrived_ && ended_ && arrived_ + ended_ == int64_t(state_.size())) {
+  if (!stuck_ && arrived_ && ended_ && arrived_ + ended_ == int64_t(state_.size())) {
     stuck_ = true;
+    stuck_by_ = ended_blocks();  // before those that wait give up and end, too
     changed_.notify_all();
   }
 }
@@ -168,7 +169,7 @@ void BlockOrder::arrive(int64_t block, AtomicLog& log, const std::string& kernel
   if (stage_ != stage) return;
   if (!stuck_) throw Aborted();
   fail("block_barrier: blocks [%s] of %s ended while block %lld waits; accepted: every block arrives [%s]",
-       ended_blocks().c_str(), kernel.c_str(), (long long)block, where.c_str());
+       stuck_by_.c_str(), kernel.c_str(), (long long)block, where.c_str());
 }
 
 void BlockOrder::end(int64_t block, AtomicLog& log) {

@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "base.h"
@@ -62,6 +63,7 @@ class BlockOrder {
   int64_t arrived_ = 0, ended_ = 0;
   uint64_t stage_ = 0;
   bool aborted_ = false, stuck_ = false;
+  std::string stuck_by_;
 };
 
 // Thrown out of a block that gave up because another one failed.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "capi.h"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
 
-#include "forksafe.h"
 #include "fpenv.h"
 #include "pool.h"
 #include "program.h"
@@ -69,6 +70,15 @@ struct Table {
   std::mutex mutex;
   std::map<std::string, mco_program*> programs;
 };
+
+// The child of a fork keeps the programs: no thread is inside the table while the process forks.
+Table& table() {
+  static Table& only = *new Table;
+  static const int registered = pthread_atfork([] { table().mutex.lock(); }, [] { table().mutex.unlock(); },
+                                               [] { table().mutex.unlock(); });
+  (void)registered;
+  return only;
+}
 
 mco_program* load(const uint8_t* bytes, size_t size) {
   if (!bytes) mco::fail("program bytes: no bytes");
@@ -154,15 +164,15 @@ const char* mco_program_meta(const mco_program* program, const char* key) {
 int mco_table_put(const char* key, const uint8_t* bytes, size_t size, char* err, size_t errlen) {
   return guarded(err, errlen, [&] {
     if (!key) mco::fail("mco_table_put: no key");
-    Table& table = mco::fork_safe<Table>();
+    Table& t = table();
     {
-      std::lock_guard<std::mutex> lock(table.mutex);
-      if (table.programs.count(key)) return;
+      std::lock_guard<std::mutex> lock(t.mutex);
+      if (t.programs.count(key)) return;
     }
     mco_program* fresh = load(bytes, size);  // outside of the lock: others can find theirs meanwhile
-    const std::lock_guard<std::mutex> lock(table.mutex);
+    const std::lock_guard<std::mutex> lock(t.mutex);
     try {
-      if (!table.programs.emplace(key, fresh).second) release(fresh);
+      if (!t.programs.emplace(key, fresh).second) release(fresh);
     } catch (...) {
       release(fresh);
       throw;
@@ -174,10 +184,10 @@ const mco_program* mco_table_find(const char* key) {
   if (!key) return nullptr;
   const mco_program* found = nullptr;
   guarded(nullptr, 0, [&] {
-    Table& table = mco::fork_safe<Table>();
-    std::lock_guard<std::mutex> lock(table.mutex);
-    const auto it = table.programs.find(key);
-    if (it == table.programs.end()) return;
+    Table& t = table();
+    std::lock_guard<std::mutex> lock(t.mutex);
+    const auto it = t.programs.find(key);
+    if (it == t.programs.end()) return;
     retain(it->second);
     found = it->second;
   });
@@ -185,9 +195,9 @@ const mco_program* mco_table_find(const char* key) {
 }
 
 int64_t mco_table_size(void) {
-  Table& table = mco::fork_safe<Table>();
-  std::lock_guard<std::mutex> lock(table.mutex);
-  return int64_t(table.programs.size());
+  Table& t = table();
+  std::lock_guard<std::mutex> lock(t.mutex);
+  return int64_t(t.programs.size());
 }
 
 void mco_set_threads(int n) { mco::ThreadPool::set_threads(n); }

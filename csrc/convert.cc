@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // vconv: conversion lane by lane; the wider dtype decides the lanes of a repeat.
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "convert_scalar.h"
 #include "handlers.h"
@@ -12,29 +14,95 @@ namespace {
 
 enum RoundMode : int64_t { kNearestMode = 1, kLastMode = 6 };
 
+constexpr int64_t kChunk = 256;
+
+// Lanes through float32, in chunks that stay in cache.
 struct Conversion {
   const Kernels& kernels;
   DType src, dst;
   int mode;
   bool has_deq, saturate;
   float deqscale;
+  bool wrap = false;  // integers keep the low bits
 
-  // n dense elements; dst and src do not overlap.
+  // n dense elements; dst and src do not overlap. Up to 63 bytes behind src are read.
   void operator()(uint8_t* to, const uint8_t* from, int64_t n) const {
-    if (has_deq) {
+    if (wrap && !is_float(dst)) {
+      convert_wrapping(to, dst, from, src, n, mode);
+    } else if (has_deq) {
       for (int64_t i = 0; i < n; ++i) dequantize(to + 2 * i, from + 4 * i);
-      return;
+    } else if (to_float_exact(src) && to_float_nearest(dst)) {
+      each_chunk(to, from, n, [this](uint8_t* d, const uint8_t* s, int64_t k) { through_float(d, s, k); });
+    } else if (is_float(src) && kSize[dst] <= 4 && dst != U32 && !is_float(dst)) {
+      each_chunk(to, from, n, [this](uint8_t* d, const uint8_t* s, int64_t k) { to_integer(d, s, k); });
+    } else {
+      convert_elements(to, dst, from, src, n, mode, saturate);
     }
-    auto* half_to = reinterpret_cast<uint16_t*>(to);
-    auto* half_from = reinterpret_cast<const uint16_t*>(from);
-    if (dst == F32 && src == F16) return kernels.half_to_float(reinterpret_cast<float*>(to), half_from, n);
-    if (dst == F32 && src == BF16) return kernels.bfloat_to_float(reinterpret_cast<float*>(to), half_from, n);
-    if (src == F32 && mode <= kNearestMode) {
-      auto* wide = reinterpret_cast<const float*>(from);
-      if (dst == F16) return kernels.float_to_half(half_to, wide, n, saturate);
-      if (dst == BF16) return kernels.float_to_bfloat(half_to, wide, n, saturate);
+  }
+
+ private:
+  static bool to_float_exact(DType t) { return t == F16 || t == BF16 || t == F32 || kSize[t] <= 2; }
+  // One rounding to nearest even; float32 to itself may mean rounding to integral values.
+  bool to_float_nearest(DType t) const {
+    if (t == F32) return src != F32 || mode == 0;
+    return (t == F16 || t == BF16) && (mode <= kNearestMode || kSize[src] == 1);  // 8 bits fit exactly
+  }
+
+  template <class F>
+  void each_chunk(uint8_t* to, const uint8_t* from, int64_t n, F f) const {
+    for (int64_t i = 0; i < n; i += kChunk) f(to + i * kSize[dst], from + i * kSize[src], std::min(kChunk, n - i));
+  }
+
+  // n values of src as float32, at `scratch` or where they lie.
+  const float* as_float(const uint8_t* from, float* scratch, int64_t n) const {
+    auto* half = reinterpret_cast<const uint16_t*>(from);
+    switch (src) {
+      case F32: return reinterpret_cast<const float*>(from);
+      case F16: kernels.half_to_float(scratch, half, n); break;
+      case BF16: kernels.bfloat_to_float(scratch, half, n); break;
+      case I8: widen<int8_t>(scratch, from, n); break;
+      case U8: widen<uint8_t>(scratch, from, n); break;
+      case I16: widen<int16_t>(scratch, from, n); break;
+      default: widen<uint16_t>(scratch, from, n); break;
     }
-    convert_elements(to, dst, from, src, n, mode, saturate);
+    return scratch;
+  }
+
+  template <class T>
+  static void widen(float* to, const uint8_t* from, int64_t n) {
+    T x[kChunk];
+    std::memcpy(x, from, size_t(n) * sizeof(T));
+    for (int64_t i = 0; i < n; ++i) to[i] = float(x[i]);
+  }
+
+  void through_float(uint8_t* to, const uint8_t* from, int64_t n) const {
+    alignas(64) float scratch[kChunk + 16];
+    float* target = dst == F32 && src != F32 ? reinterpret_cast<float*>(to) : scratch;
+    const float* x = as_float(from, target, n);
+    if (dst == F16) kernels.float_to_half(reinterpret_cast<uint16_t*>(to), x, n, saturate);
+    if (dst == BF16) kernels.float_to_bfloat(reinterpret_cast<uint16_t*>(to), x, n, saturate);
+    if (dst == F32 && src == F32) std::memcpy(to, from, size_t(n) * 4);
+  }
+
+  template <class T>
+  static void clamp(uint8_t* to, const int32_t* x, int64_t n) {
+    constexpr int32_t kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+    T y[kChunk];
+    for (int64_t i = 0; i < n; ++i) y[i] = T(x[i] < kLow ? kLow : x[i] > kHigh ? kHigh : x[i]);
+    std::memcpy(to, y, size_t(n) * sizeof(T));
+  }
+
+  void to_integer(uint8_t* to, const uint8_t* from, int64_t n) const {
+    alignas(64) float scratch[kChunk + 16];
+    alignas(64) int32_t y[kChunk + 16];
+    kernels.float_to_int(y, as_float(from, scratch, n), n, mode);
+    switch (dst) {
+      case I8: return clamp<int8_t>(to, y, n);
+      case U8: return clamp<uint8_t>(to, y, n);
+      case I16: return clamp<int16_t>(to, y, n);
+      case U16: return clamp<uint16_t>(to, y, n);
+      default: std::memcpy(to, y, size_t(n) * 4);
+    }
   }
 
   void dequantize(uint8_t* to, const uint8_t* from) const {
@@ -76,7 +144,7 @@ void run_vconv(Machine& m, const Instr& in) {
   const Plan& p = plan_of(m, in, local);
   const Value scale = m.value_arg(in, in.op->shape.mask0 + 3, F16);
   const Conversion convert{m.kernels, in.tensors[1].dtype, in.tensors[0].dtype, int(in.attrs[1]), in.attrs[2] != 0,
-                           m.saturate, float(scale.f)};
+                           m.saturate, float(scale.f), m.wrap_int};
   if (p.empty()) return;
   const Lanes &d = p.operand[0], &s = p.operand[1];
   const uint8_t* src = m.read(in, 1, s.lo, s.hi);

@@ -111,7 +111,18 @@ void convert_one(uint8_t* to, DType dst, const uint8_t* from, DType src, int mod
 
 }  // namespace
 
+double round_to_integral(double x, int mode) { return round_integral(x, mode); }
+
 void convert_elements(uint8_t* to, DType dst, const uint8_t* from, DType src, int64_t n, int mode, bool saturate) {
+  if (src == I32 && dst == F32 && mode <= kRound) {
+    for (int64_t i = 0; i < n; ++i) {
+      int32_t x;
+      std::memcpy(&x, from + 4 * i, 4);
+      const float f = float(x);
+      std::memcpy(to + 4 * i, &f, 4);
+    }
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) {
     convert_one(to + i * kSize[dst], dst, from + i * kSize[src], src, mode, saturate);
   }

@@ -13,6 +13,35 @@ void run_lanes(Machine&, const Instr&);
 void check_dup(const Program&, const Instr&);
 void check_shift(const Program&, const Instr&);
 
+#define MCO_HANDLERS(check, run)             \
+  void check(const Program&, const Instr&); \
+  void run(Machine&, const Instr&);
+MCO_HANDLERS(check_gather, run_vgather)
+void run_vscatter(Machine&, const Instr&);
+MCO_HANDLERS(check_gatherb, run_vgatherb)
+MCO_HANDLERS(check_bcb, run_vbcb)
+MCO_HANDLERS(check_vci, run_vci)
+MCO_HANDLERS(check_copy, run_vcopy)
+MCO_HANDLERS(check_padding, run_vpadding)
+MCO_HANDLERS(check_vbi, run_vbi)
+MCO_HANDLERS(check_vreduce, run_vreduce)
+MCO_HANDLERS(check_mulconv, run_two_sources)
+void check_adddeq(const Program&, const Instr&);
+MCO_HANDLERS(check_select_scalars, run_select_scalars)
+MCO_HANDLERS(check_conv_deq, run_conv_deq)
+MCO_HANDLERS(check_mode, run_mode)
+MCO_HANDLERS(check_rpsort, run_rpsort)
+MCO_HANDLERS(check_sort32, run_sort32)
+MCO_HANDLERS(check_mrgsort, run_mrgsort)
+MCO_HANDLERS(check_scores, run_rpac)
+void run_viou(Machine&, const Instr&);
+void run_vaadd(Machine&, const Instr&);
+MCO_HANDLERS(check_field, run_field)
+MCO_HANDLERS(check_mrgch, run_mrgch)
+MCO_HANDLERS(check_suppression, run_rpn_cor)
+void run_rpn_cor_diag(Machine&, const Instr&);
+#undef MCO_HANDLERS
+
 void check_vconv(const Program&, const Instr&);
 void run_vconv(Machine&, const Instr&);
 
@@ -48,6 +77,25 @@ void check_mmad(const Program&, const Instr&);
 void run_mmad(Machine&, const Instr&);
 void check_matmul(const Program&, const Instr&);
 void run_matmul(Machine&, const Instr&);
+
+void check_load3dv1(const Program&, const Instr&);
+void run_load3dv1(Machine&, const Instr&);
+void check_load3dv2(const Program&, const Instr&);
+void run_load3dv2(Machine&, const Instr&);
+void check_col2img(const Program&, const Instr&);
+void run_col2img(Machine&, const Instr&);
+void check_conv2d(const Program&, const Instr&);
+void run_conv2d(Machine&, const Instr&);
+void check_l0c_out(const Program&, const Instr&);
+void run_l0c_out(Machine&, const Instr&);
+void check_broadcast_l0c(const Program&, const Instr&);
+void run_broadcast_l0c(Machine&, const Instr&);
+void check_fill(const Program&, const Instr&);
+void run_fill(Machine&, const Instr&);
+void check_v4dtrans(const Program&, const Instr&);
+void run_v4dtrans(Machine&, const Instr&);
+void check_load_image(const Program&, const Instr&);
+void run_load_image(Machine&, const Instr&);
 
 void check_atomic_mode(const Program&, const Instr&);
 void run_atomic_mode(Machine&, const Instr&);

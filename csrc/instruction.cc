@@ -28,6 +28,8 @@ struct Row {
   "dst0* dst1* dst2* dst3* dst4* dst5* dst6* dst7* dst8* dst9* dst10* dst11* dst12* dst13* dst14* dst15* " \
   "src0 src1 src2 src3 src4 src5 src6 src7 src8 src9 src10 src11 src12 src13 src14 src15"
 
+#define WINDOW "pad_l pad_r pad_t pad_b l1_h l1_w stride_w stride_h filter_w filter_h dilation_w dilation_h "
+
 const Row kRows[] = {
     {"vabs", UNARY, kAbs}, {"vrelu", UNARY, kRelu}, {"vexp", UNARY, kExp}, {"vln", UNARY, kLn},
     {"vrec", UNARY, kRec}, {"vsqrt", UNARY, kSqrt}, {"vrsqrt", UNARY, kRsqrt}, {"vnot", UNARY, kNot},
@@ -71,6 +73,53 @@ const Row kRows[] = {
     {"matmul", "dst+ a b", "", "m k n init", check_matmul, run_matmul, 0},
     {"fixpipe", "dst* src", "cburst_num burst_len src_gap dst_gap deqscale", "quantize relu", check_fixpipe,
      run_fixpipe, 0},
+    {"load3dv1", "dst* src", "c1 fetch_w fetch_h first_w first_h " WINDOW "jump repeat pad_value", "repeat_mode",
+     check_load3dv1, run_load3dv1, 0},
+    {"load3dv2", "dst* src", "channels k_ext m_ext k_start m_start " WINDOW "pad_value", "layout", check_load3dv2,
+     run_load3dv2, 0},
+    {"col2img", "dst+ src", "fetch_w fetch_h first_w first_h " WINDOW "repeat", "", check_col2img, run_col2img, 0},
+    {"conv2d", "dst+ fm weight", "pad_value", "c1 cout " WINDOW "init", check_conv2d, run_conv2d, 0},
+    {"broadcast_l0c", "dst* src", "nburst burst copies src_gap dst_gap", "", check_broadcast_l0c, run_broadcast_l0c, 0},
+    {"l0c_out", "dst* src scale bias add", "nburst burst src_gap dst_gap deqscale", "block_mode relu quant store flags",
+     check_l0c_out, run_l0c_out, 0},
+    {"fill", "dst*", "repeat pad_value", "", check_fill, run_fill, 0},
+    {"v4dtrans", "dst* src", "m_len channels", "to_hwc", check_v4dtrans, run_v4dtrans, 0},
+    {"load_image", "dst* src src1", "src_w src_h first_w first_h width height", "format swap", check_load_image,
+     run_load_image, 0},
+    {"vgather", "dst* src offset", MASK "base dst_blk dst_rep", "mask_kind", check_gather, run_vgather, 0},
+    {"vscatter", "dst+ src offset", MASK "base src_blk src_rep", "mask_kind", check_gather, run_vscatter, 0},
+    {"vgatherb", "dst* src offset", "repeat dst_blk dst_rep", "", check_gatherb, run_vgatherb, 0},
+    {"vbcb", "dst* src", "repeat dst_blk dst_rep", "", check_bcb, run_vbcb, 0},
+    {"vci", "dst*", MASK "scalar dst_blk dst_rep", "mask_kind", check_vci, run_vci, 0},
+    {"vcopy", "dst* src", MASK "dst_blk dst_rep src_blk src_rep", "mask_kind", check_copy, run_vcopy, 0},
+    {"vpadding", "dst* src", MASK "dst_blk dst_rep src_blk src_rep", "mask_kind pad_mode pad_side", check_padding,
+     run_vpadding, 0},
+    {"vbi", "dst* src0 src1 offset", MASK "h_repeat dst_blk dst_rep", "mask_kind repeat_mode", check_vbi, run_vbi, 0},
+    {"vreduce", "dst* src0 src1 count*", "mask0 repeat src0_blk src0_rep src1_rep", "mask_kind pattern",
+     check_vreduce, run_vreduce, 0},
+    {"vmulconv", "dst* src0 src1", MASK "dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep", "mask_kind",
+     check_mulconv, run_two_sources, 0},
+    {"vadddeqrelu", "dst* src0 src1", MASK "deqscale dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep",
+     "mask_kind", check_adddeq, run_two_sources, 1},
+    {"vsels0", "dst* sel src1", MASK "scalar dst_blk dst_rep src1_blk src1_rep", "mask_kind mode",
+     check_select_scalars, run_select_scalars, 0},
+    {"vselss", "dst* sel", MASK "scalar scalar1 dst_blk dst_rep", "mask_kind mode", check_select_scalars,
+     run_select_scalars, 1},
+    {"vconv_deq", "dst* src scale", MASK "deqscale dst_blk dst_rep src_blk src_rep", "mask_kind high vector",
+     check_conv_deq, run_conv_deq, 0},
+    {"vconcat", "dst+ src", "repeat", "field", check_field, run_field, 0},
+    {"vextract", "dst* src", "repeat", "field", check_field, run_field, 1},
+    {"vrpsort16", "dst* src", "repeat", "", check_rpsort, run_rpsort, 0},
+    {"vsort32", "dst* src0 src1", "repeat", "", check_sort32, run_sort32, 0},
+    {"vmrgsort", "dst* src0 src1 src2 src3 sr*", "len0 len1 len2 len3 repeat", "lists suspend record",
+     check_mrgsort, run_mrgsort, 0},
+    {"vrpac", "dst* src", "repeat scalar", "", check_scores, run_rpac, 0},
+    {"vaadd", "dst* src0 src1", "repeat", "", check_scores, run_vaadd, 0},
+    {"viou", "dst* src0 src1", "repeat scalar", "", check_scores, run_viou, 0},
+    {"vmrgch", "dst* src", "repeat", "", check_mrgch, run_mrgch, 0},
+    {"rpn_cor", "ir+ src0 src1", "repeat src0_rep src1_rep", "", check_suppression, run_rpn_cor, 0},
+    {"rpn_cor_diag", "dst* src ir", "", "", check_suppression, run_rpn_cor_diag, 0},
+    {"set_mode", "", "", "which value", check_mode, run_mode, 0},
     {"set_atomic_add", "", "", "mode", check_atomic_mode, run_atomic_mode, 0},
     {"set_flag", "", "event", "pipe trigger", check_pipe, run_nothing, 0},
     {"wait_flag", "", "event", "pipe trigger", check_pipe, run_nothing, 0},
@@ -101,7 +150,7 @@ std::map<std::string, OpInfo> make_table() {
 }
 
 // Arguments that are values; every other one is a count, a distance or a mask.
-bool is_value_arg(const std::string& name) { return name == "scalar" || name == "deqscale" || name == "pad_value"; }
+bool is_value_arg(const std::string& name) { return name == "scalar" || name == "scalar1" || name == "deqscale" || name == "pad_value"; }
 
 std::string dtype_list(uint32_t bits) {
   std::string text;

@@ -57,6 +57,17 @@ void bits_to_count(Plan& p) {
   p.count = p.last = n;
 }
 
+void set_keep(Plan& p, int size) {
+  std::memset(p.keep, 0xFF, sizeof p.keep);
+  p.first = p.lanes;
+  for (int lane = 0; lane < p.lanes; ++lane) {
+    if (!(p.bits[lane / 64] >> (lane % 64) & 1)) continue;
+    std::memset(p.keep + lane * size, 0, size_t(size));
+    p.first = std::min(p.first, lane);
+    p.end = lane + 1;
+  }
+}
+
 // Values of the arguments: from constants while loading, from the machine while running.
 struct Source {
   const Program& program;
@@ -127,6 +138,7 @@ void build(const Source& s, Plan& p) {
     l.rep = s.count(shape.rep[i]);
     set_extent(p, l);
   }
+  if (p.by_bits && !p.empty()) set_keep(p, p.operand[0].size);
 }
 
 }  // namespace
@@ -177,6 +189,10 @@ static void for_bits(const Plan& p, F each) {
 
 void gather_lanes(uint8_t* dense, const uint8_t* at, const Lanes& l, const Plan& p, int64_t on) {
   if (p.by_bits) {
+    if (l.dense()) {
+      std::memcpy(dense + p.first * l.size, at + p.first * l.size, size_t((p.end - p.first) * l.size));
+      return;
+    }
     const int per_block = int(kBlockBytes / l.size);
     for_bits(p, [&](int lane) {
       std::memcpy(dense + lane * l.size, at + lane / per_block * l.blk + lane % per_block * l.size, size_t(l.size));
@@ -193,6 +209,11 @@ void scatter_lanes(uint8_t* at, const uint8_t* dense, const Lanes& l, const Plan
     const int64_t bytes = on * l.size, full = bytes / kBlockBytes, tail = bytes % kBlockBytes;
     for (int64_t b = 0; b < full; ++b) std::memcpy(at + b * l.blk, dense + b * kBlockBytes, size_t(kBlockBytes));
     if (tail) std::memcpy(at + full * l.blk, dense + full * kBlockBytes, size_t(tail));
+    return;
+  }
+  if (l.dense()) {
+    const int first = p.first * l.size, end = p.end * l.size;
+    for (int i = first; i < end; ++i) at[i] = uint8_t((at[i] & p.keep[i]) | (dense[i] & ~p.keep[i]));
     return;
   }
   const int per_block = int(kBlockBytes / l.size);

@@ -18,6 +18,8 @@ struct Lanes {
   bool dense() const { return blk == kBlockBytes; }
 };
 
+
+
 constexpr int kMaxLanes = 256;
 
 struct Plan {
@@ -25,6 +27,8 @@ struct Plan {
   int64_t repeats = 0;
   bool by_bits = false;
   uint64_t bits[2] = {};
+  int first = 0, end = 0;                 // lanes [first, end) hold every lane that is on (by_bits)
+  alignas(32) uint8_t keep[kVectorBytes]; // by_bits: 0xFF for the bytes of lanes of dst that are off
   int64_t count = 0;  // lanes on in every repeat but the last (not by_bits)
   int64_t last = 0;   // lanes on in the last repeat (not by_bits)
   int operands = 0;

@@ -28,6 +28,8 @@ void Machine::run_block(int64_t block, int64_t register_value) {
   block_ = block;
   block_value_ = register_value;
   atomic = kDTypes;
+  saturate = program.saturate;
+  wrap_int = false;
   registers_.value.assign(program.registers.size(), Value{0});
   registers_.set.assign(program.registers.size(), 0);
   run.set_inputs(registers_);
@@ -117,10 +119,10 @@ void Machine::to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* byt
     refuse(in, "burst", format("%lld bytes", (long long)size), format("whole elements of %d bytes", o.size));
   }
   if (!run.deterministic()) {
-    atomic_add(at, bytes, size, atomic, saturate, true);
+    atomic_add(at, bytes, size, atomic, program.saturate, true);
   } else if (run.order().has_turn(block_)) {
-    log_.apply(saturate);
-    atomic_add(at, bytes, size, atomic, saturate, false);
+    log_.apply(program.saturate);
+    atomic_add(at, bytes, size, atomic, program.saturate, false);
   } else {
     log_.add(o.buffer, at, bytes, size, atomic);
     if (log_.bytes() > kMaxLogBytes) settle();
@@ -129,7 +131,7 @@ void Machine::to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* byt
 
 void Machine::settle() {
   run.order().wait_turn(block_);
-  log_.apply(saturate);
+  log_.apply(program.saturate);
 }
 
 void Machine::arrive_at_barrier(const Instr& in) {

@@ -54,7 +54,8 @@ class Machine {
   Run& run;
   Arena& arena;
   const Kernels& kernels;
-  const bool saturate;
+  bool saturate;          // of 16-bit floats; set_mode changes it
+  bool wrap_int = false;  // vconv into an integer keeps the low bits
   DType atomic = kDTypes;  // kDTypes: moves to GM overwrite
 
  private:

@@ -150,6 +150,7 @@ void run_reduce(Machine& m, const Instr& in) {
     if (p.by_bits || !l.dense() || on < p.lanes || shared) {  // else the lanes are dense where they lie
       std::memset(dense, 0, size_t(kVectorBytes));
       gather_lanes(dense, x, l, p, on);
+      for (int i = 0; p.by_bits && i < kVectorBytes; ++i) dense[i] = uint8_t(dense[i] & ~p.keep[i]);
       x = dense;
     }
     if (is_sum(in.op->code)) {

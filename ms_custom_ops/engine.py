@@ -13,7 +13,7 @@ import importlib.util
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _MODULE = "ms_custom_ops._engine"
 _ERROR_BYTES = 4096
 _FILL = 0xFF  # NaN in every float format, -1 or the largest value as an integer
 
-Feed = Union[Sequence[Any], Mapping[str, Any]]
+Feed = Sequence[Any] | Mapping[str, Any]
 
 
 class _Tensor(ctypes.Structure):
@@ -171,7 +171,7 @@ def _run_native(program: ir.Program, inputs: list[np.ndarray], scalars: list[int
     arrays = [*inputs, *outputs]
     tensors = (_Tensor * max(len(arrays), 1))(*[_Tensor(a.ctypes.data, a.nbytes) for a in arrays])
     dtypes = [program.registers[i].dtype for i in program.input_scalars]
-    values = (_Scalar * max(len(scalars), 1))(*[_scalar(v, t) for v, t in zip(scalars, dtypes)])
+    values = (_Scalar * max(len(scalars), 1))(*[_scalar(v, t) for v, t in zip(scalars, dtypes, strict=True)])
     _check(_library().mco_run, handle.pointer, tensors, len(arrays), values, len(scalars), ctypes.byref(options))
 
 
@@ -198,8 +198,8 @@ def _bind(program: ir.Program, feed: Feed) -> tuple[list[np.ndarray], list[int |
         if len(values) != len(names):
             raise EngineError(describe(program.name, "feed", f"{len(values)} values",
                                        f"{len(buffers)} inputs and {len(registers)} input scalars: {names}"))
-    arrays = [_array(program, b, v) for b, v in zip(buffers, values)]
-    return arrays, [_number(program, r, v) for r, v in zip(registers, values[len(buffers):])]
+    arrays = [_array(program, b, v) for b, v in zip(buffers, values[:len(buffers)], strict=True)]
+    return arrays, [_number(program, r, v) for r, v in zip(registers, values[len(buffers):], strict=True)]
 
 
 def _array(program: ir.Program, buffer: ir.Buffer, value: Any) -> np.ndarray:
@@ -211,7 +211,7 @@ def _array(program: ir.Program, buffer: ir.Buffer, value: Any) -> np.ndarray:
     shape = _shape(buffer)
     if buffer.size_bytes >= 0 and value.size * SIZE[buffer.dtype] == buffer.size_bytes and None in shape:
         pass  # of unknown shape but known size
-    elif len(shape) != value.ndim or any(d is not None and d != n for d, n in zip(shape, value.shape)):
+    elif len(shape) != value.ndim or any(d is not None and d != n for d, n in zip(shape, value.shape, strict=True)):
         raise EngineError(describe(program.name, f"shape of {where}", value.shape,
                                    "(" + ", ".join("any" if d is None else str(d) for d in shape) + ")"))
     if not value.flags.c_contiguous:

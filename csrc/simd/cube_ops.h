@@ -139,6 +139,30 @@ static bool pack_a(const FractalJob& j) {
   return exact;
 }
 
+// [n][k] of one fractal to [k][n].
+template <DType T>
+MCO_INLINE bool turn_fractal(int32_t* panel, const uint8_t* src) {
+  constexpr int64_t E = kBlockBytes / kSize[T];
+#if MCO_W >= 8
+  if constexpr (T == F16 || T == BF16) {
+    __m256i r[16];
+    MCO_UNROLL
+    for (int i = 0; i < 16; ++i) r[i] = ld<__m256i>(src + i * kBlockBytes);
+    transpose_rows(r);
+    MCO_UNROLL
+    for (int i = 0; i < 16; ++i) unpack_row<T>(panel + i * kFractalSide, (const uint8_t*)&r[i]);
+    return true;
+  }
+#endif
+  bool exact = true;
+  int32_t row[E];
+  for (int n = 0; n < kFractalSide; ++n) {
+    exact &= unpack_row<T>(row, src + n * kBlockBytes);
+    for (int64_t k = 0; k < E; ++k) panel[k * kFractalSide + n] = row[k];
+  }
+  return exact;
+}
+
 template <DType T>
 static bool pack_b(const FractalJob& j) {
   constexpr int64_t E = kBlockBytes / kSize[T];
@@ -146,12 +170,7 @@ static bool pack_b(const FractalJob& j) {
   for (int64_t p = 0; p < j.rows / kFractalSide; ++p) {
     int32_t* panel = (int32_t*)j.dst + p * j.ld;
     for (int64_t q = 0; q * E < j.k; ++q) {
-      const uint8_t* src = j.src + p * j.outer + q * j.inner;
-      int32_t row[E];
-      for (int n = 0; n < kFractalSide; ++n) {
-        exact &= unpack_row<T>(row, src + n * kBlockBytes);
-        for (int64_t k = 0; k < E; ++k) panel[(q * E + k) * kFractalSide + n] = row[k];
-      }
+      exact &= turn_fractal<T>(panel + q * E * kFractalSide, j.src + p * j.outer + q * j.inner);
     }
   }
   return exact;

@@ -67,9 +67,12 @@ struct Kernels {
   void (*bfloat_to_float)(float* dst, const uint16_t* src, int64_t n);
   void (*float_to_bfloat)(uint16_t* dst, const float* src, int64_t n, bool saturate);
 
+  // Integral by a rounding mode number, then int32: saturating, NaN gives 0. Arrays are padded by 64 bytes.
+  void (*float_to_int)(int32_t* dst, const float* src, int64_t n, int mode);
+
   // Bit i of dst = s0[i] <compare> s1[i] for n (a multiple of 8) elements; s1 is one element if `broadcast`.
   void (*compare[kDTypes])(uint8_t* dst, const uint8_t* s0, const uint8_t* s1, int64_t n, int compare, bool broadcast);
-  // Tree sums of `width` adjacent elements each (a power of two), n / width results.
+  // Tree sums of `width` adjacent elements each, n / width results. n is the lanes of a repeat; width is n, n / 8 or 2.
   void (*tree_sum[kDTypes])(uint8_t* dst, const uint8_t* src, int n, int width, bool saturate);
   // First element that no later one beats among n; returns its number.
   int (*extreme[kDTypes])(const uint8_t* src, int n, bool largest);

@@ -14,9 +14,9 @@ namespace {
 
 #include "reduce_ops.h"
 
-#include "cube_ops.h"
-
 #include "convert_ops.h"
+
+#include "cube_ops.h"
 
 constexpr int kNarrow = MCO_W;                      // lanes of 16-bit floats: at most one 32-byte block
 constexpr int kWide = MCO_W > 8 ? 8 : MCO_W;        // lanes of float32 in one 32-byte block
@@ -40,6 +40,11 @@ void set_numeric(Kernels& k, DType t) {
   k.lane[kMaxs][t] = lane<Tr, OpMaxs>;
   k.lane[kMins][t] = lane<Tr, OpMins>;
   k.lane[kAxpy][t] = lane<Tr, OpAxpy>;
+}
+
+// With registers of 8 lanes at most, which suit the 8 to 16 lanes of a block.
+template <class Tr>
+void set_reductions(Kernels& k, DType t) {
   k.compare[t] = compare<Tr>;
   k.extreme[t] = extreme<Tr>;
 }
@@ -54,13 +59,13 @@ void set_float(Kernels& k, DType t) {
   k.lane[kSqrt][t] = lane<Tr, OpSqrt>;
   k.lane[kRsqrt][t] = lane<Tr, OpRsqrt>;
   k.lane[kLrelu][t] = lane<Tr, OpLrelu>;
-  k.tree_sum[t] = tree_sum<Tr>;
 }
 
 template <class T, class U>
 void set_integer(Kernels& k, DType t) {
   typedef Integer<T, U> Tr;
   set_numeric<Tr>(k, t);
+  set_reductions<Tr>(k, t);
   k.lane[kShl][t] = lane<Tr, OpShl>;
   k.lane[kShr][t] = lane<Tr, OpShr>;
   k.lane[kShrRound][t] = lane<Tr, OpShrRound>;
@@ -97,6 +102,12 @@ Kernels make_kernels(const char* name) {
   set_float<Float16<kNarrow>>(k, F16);
   set_float<Bfloat16<kNarrow>>(k, BF16);
   set_float<Float32<kWide>>(k, F32);
+  set_reductions<Float16<kWide>>(k, F16);
+  set_reductions<Bfloat16<kWide>>(k, BF16);
+  set_reductions<Float32<kWide>>(k, F32);
+  k.tree_sum[F16] = tree_sum<Float16<kWide>>;
+  k.tree_sum[BF16] = tree_sum<Bfloat16<kWide>>;
+  k.tree_sum[F32] = tree_sum<Float32<kWide>>;
   set_integer<int8_t, uint8_t>(k, I8);
   set_integer<uint8_t, uint8_t>(k, U8);
   set_integer<int16_t, uint16_t>(k, I16);
@@ -110,6 +121,7 @@ Kernels make_kernels(const char* name) {
   k.float_to_half = float_to_half_all;
   k.bfloat_to_float = bfloat_to_float_all;
   k.float_to_bfloat = float_to_bfloat_all;
+  k.float_to_int = float_to_int_all;
   k.transpose16 = transpose16;
   set_cube<F16>(k);
   set_cube<BF16>(k);

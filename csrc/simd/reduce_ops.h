@@ -1,6 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inner loops of reductions and comparisons on dense elements.
 
+#if MCO_W >= 8
+
+// Sums of adjacent pairs, in order.
+MCO_INLINE V<8>::f pair_sums(V<8>::f a, V<8>::f b) {
+  return (V<8>::f)_mm256_permute4x64_pd((__m256d)_mm256_hadd_ps((__m256)a, (__m256)b), 0xD8);
+}
+
+template <class Tr, int N, int Width>
+MCO_INLINE void tree(uint8_t* dst, const uint8_t* src, bool saturate) {
+  typedef typename Tr::v v;
+  constexpr int kRegisters = N / 8;
+  v x[kRegisters];
+  MCO_UNROLL
+  for (int i = 0; i < kRegisters; ++i) x[i] = Tr::load(src + i * 8 * Tr::kBytes);
+  MCO_UNROLL
+  for (int have = N, width = Width; width > 1; width /= 2) {
+    have /= 2;
+    MCO_UNROLL
+    for (int i = 0; i < (have + 7) / 8; ++i) {
+      x[i] = Tr::round(have >= 8 ? pair_sums(x[2 * i], x[2 * i + 1]) : pair_sums(x[0], x[0]), saturate);
+    }
+  }
+  constexpr int kResults = N / Width;
+  MCO_UNROLL
+  for (int i = 0; i < (kResults + 7) / 8; ++i) {
+    uint8_t out[8 * Tr::kBytes];
+    Tr::store(out, x[i], false);
+    constexpr int kLast = kResults < 8 ? kResults : 8;
+    __builtin_memcpy(dst + i * 8 * Tr::kBytes, out, kLast * Tr::kBytes);
+  }
+}
+
+template <class Tr>
+static void tree_sum(uint8_t* dst, const uint8_t* src, int, int width, bool saturate) {
+  constexpr int N = int(kVectorBytes) / Tr::kBytes;
+  if (width == N) return tree<Tr, N, N>(dst, src, saturate);
+  if (width == 2) return tree<Tr, N, 2>(dst, src, saturate);
+  tree<Tr, N, N / 8>(dst, src, saturate);
+}
+
+// Number of the first lane whose condition holds, or 8.
+MCO_INLINE int first_lane(V<8>::i hit) {
+  return __builtin_ctz(unsigned(_mm256_movemask_ps((__m256)hit)) | 0x100u);
+}
+
+#else
+
 template <class Tr>
 static void tree_sum(uint8_t* dst, const uint8_t* src, int n, int width, bool saturate) {
   typedef typename Tr::v v;
@@ -20,6 +67,8 @@ static void tree_sum(uint8_t* dst, const uint8_t* src, int n, int width, bool sa
   }
 }
 
+#endif
+
 // The first element that no later one beats. A NaN at the start is never beaten, a later one never beats.
 template <class Tr>
 static int extreme(const uint8_t* src, int n, bool largest) {
@@ -27,9 +76,8 @@ static int extreme(const uint8_t* src, int n, bool largest) {
   constexpr int L = Tr::kLanes;
   uint8_t rest[L * Tr::kBytes];
   const v head = Tr::load(src);
-  v best = head;
-  for (int k = 1; k < L; ++k) best[k] = head[0];
-  if (!(head[0] == head[0])) return 0;
+  v best = head[0] - v{};
+  if (!(head[0] == head[0])) return 0;  // NaN
   const v first = best;
   auto block = [&](int i) {
     if (i + L <= n) return Tr::load(src + i * Tr::kBytes);
@@ -45,8 +93,17 @@ static int extreme(const uint8_t* src, int n, bool largest) {
   for (int k = 1; k < L; ++k) {
     if (largest ? best[k] > winner : best[k] < winner) winner = best[k];
   }
+  const v all = winner - v{};
+  (void)all;
   for (int i = 0; i < n; i += L) {
     const v x = block(i);
+#if MCO_W >= 8
+    if constexpr (L == 8 && sizeof(v) == 32) {
+      const int lane = first_lane((V<8>::i)(x == all));
+      if (lane < 8) return i + lane;
+      continue;
+    }
+#endif
     for (int k = 0; k < L; ++k) {
       if (x[k] == winner) return i + k;
     }
@@ -58,10 +115,16 @@ template <class Tr, class Relation>
 MCO_INLINE void compare_all(uint8_t* dst, const uint8_t* a, const uint8_t* b, int64_t n, bool broadcast, Relation r) {
   typedef typename Tr::v v;
   constexpr int L = Tr::kLanes;
-  v all = Tr::load(b);
-  if (broadcast) {
-    for (int k = 1; k < L; ++k) all[k] = all[0];
+  const v all = Tr::load(b)[0] - v{};
+#if MCO_W >= 8
+  if constexpr (L == 8 && sizeof(v) == 32) {
+    for (int64_t i = 0; i < n; i += 8) {
+      const auto hit = r(Tr::load(a + i * Tr::kBytes), broadcast ? all : Tr::load(b + i * Tr::kBytes));
+      *dst++ = uint8_t(_mm256_movemask_ps((__m256)hit));
+    }
+    return;
   }
+#endif
   for (int64_t i = 0; i < n;) {
     unsigned bits = 0;
     int have = 0;

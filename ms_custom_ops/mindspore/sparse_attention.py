@@ -41,6 +41,8 @@ def _operand(entry: Any) -> Operand:
     shape, dtype = entry
     if shape is None:
         return Operand(None, None)
+    if isinstance(dtype, np.dtype):
+        return Operand(tuple(shape), f"{dtype} (a NumPy array)")
     return Operand(tuple(shape), dtype_name(dtype)) if dtype is not None else Operand(None, None, tuple(shape))
 
 

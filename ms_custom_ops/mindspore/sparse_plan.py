@@ -68,7 +68,7 @@ def check_lengths(op: str, name: str, lengths: Operand, packed: bool, batch: int
         count = len(values)
     else:
         shape = static_shape(name, lengths.shape or (), op)
-        check_dtype(op, name, lengths.dtype, INDEX_DTYPES)
+        check_dtype(op, name, lengths.dtype, INDEX_DTYPES, " of a MindSpore tensor, or a list")
         if len(shape) != 1:
             refuse(name, f"of shape {shape}", "one length per sequence, shape (B,)", op)
         count = shape[0]

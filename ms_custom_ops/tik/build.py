@@ -9,6 +9,7 @@ from typing import Any
 from ms_custom_ops.errors import TikError, TikScopeError
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
+from ms_custom_ops.tik.registers import record_atomic_modes
 from ms_custom_ops.tik.scalar import InputScalar
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.where import user_location
@@ -51,6 +52,10 @@ class BuildMixin:
         program = b.program
         if b.cmpmask is not None and b.cmpmask.storage.used and not self.programs:
             program.body.insert(0, ir.Alloc(b.cmpmask.storage.buffer, 0))
+        if "atomic_add" in b.modes and not self.programs:
+            record_atomic_modes(program.body, b.modes["atomic_add"])
+        program.body[:0] = b.prologue
+        b.prologue = []
         program.name = kernel_name
         program.meta = {"kernel": kernel_name}
         program.inputs = [a.storage.buffer.index for a in (*ins, *table) if isinstance(a, Tensor)]

@@ -15,7 +15,7 @@ from ms_custom_ops.errors import TikCapacityError, TikError, TikScopeError, desc
 from ms_custom_ops.soc import Soc
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.expr import Expr, const, var
-from ms_custom_ops.tik.scopes import ALLOC_ALIGN, CONSTANT_NAME, scope_bytes
+from ms_custom_ops.tik.scopes import ALLOC_ALIGN, CONSTANT_NAME, REGISTER_BYTES, SMASK_BYTES, scope_bytes
 from ms_custom_ops.tik.support import column
 from ms_custom_ops.tik.where import PACKAGE_PREFIX, user_location
 
@@ -89,7 +89,7 @@ class Builder:
     def __init__(self, soc: Soc, saturate: bool | None = None):
         self.soc: Soc = soc
         self.family: str = column(soc)
-        self.capacity = scope_bytes(soc)
+        self.capacity = {**scope_bytes(soc), ir.SMASK: REGISTER_BYTES + SMASK_BYTES}
         self.program = ir.Program(
             name="",
             soc=soc.name,
@@ -100,11 +100,15 @@ class Builder:
         self.frames: list[Frame] = [Frame("root", self.body)]
         self.dead = 0
         self.threads = 1
-        self.pointers: dict[str, int] = dict.fromkeys(_LOCAL_SCOPES, 0)
+        self.pointers: dict[str, int] = {**dict.fromkeys(_LOCAL_SCOPES, 0), ir.SMASK: REGISTER_BYTES}
         self.live: dict[str, list[Storage]] = {s: [] for s in _LOCAL_SCOPES}
         self.block_loop: ir.For | None = None
         self.plans: dict[tuple, Any] = {}
         self.cmpmask: Any = None
+        self.special: Any = None  # buffer of the special registers, see special.py
+        self.prologue: list = []  # statements before the body: start values of modes
+        self.modes: dict[str, int] = {}
+        self.h_work: Any = None  # UB that the h_ methods work in, see h_views.py
         self._location_of: dict[tuple[int, int], int] = {}
         self._location_number: dict[tuple[str, int], int] = {}
         self._codes: dict[int, Any] = {}

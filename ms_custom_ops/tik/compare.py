@@ -25,6 +25,8 @@ from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import MAX_REPEAT, Row, assemble, check_operands
 
 CMPMASK_BYTES = 16
+# Instruction of a selection by which of its sources are tensors.
+_SELECTS = {("src0", "src1"): "vsel", ("src0",): "vsels", ("src1",): "vsels0", (): "vselss"}
 
 
 class CmpMask:
@@ -164,16 +166,20 @@ class CompareMixin:
             raise b.fail(TikError, api, "mode", mode, "0, 1, 2")
         if mode and b.family in ("310", "910A"):
             raise b.fail(TikSupportError, api, f"mode on {b.soc.name}", mode, "0")
-        dst, src0 = as_tensor(dst, api, "dst"), as_tensor(src0, api, "src0")
+        dst = as_tensor(dst, api, "dst")
+        if mode:
+            src0 = as_tensor(src0, api, "src0")
         bits = sel.tensor if isinstance(sel, CmpMask) else as_tensor(sel, api, "sel")
         if isinstance(sel, CmpMask) and mode:
             raise b.fail(TikError, api, f"sel in mode {mode}", "a compare mask", "a tensor of bits")
-        tensors = [dst, src0] + ([src1] if isinstance(src1, Tensor) else [])
+        sources = {"src0": src0, "src1": src1}
+        given = {n: t for n, t in sources.items() if isinstance(t, Tensor)}
+        tensors = [dst, *given.values()]
         if mode == 1 and len(tensors) == 3 or mode == 2 and len(tensors) == 2:
             raise b.fail(
                 TikError, api, f"src1 in mode {mode}", type(src1).__name__, "a scalar" if mode == 1 else "a Tensor"
             )
-        names = ("dst", "src0", "src1")[: len(tensors)]
+        names = ("dst", *given)
         for t, name in zip(tensors, names, strict=False):
             if t.dtype != dst.dtype:
                 raise b.fail(TikError, api, f"dtype of {name}", t.dtype, dst.dtype)
@@ -181,21 +187,18 @@ class CompareMixin:
         lanes = VECTOR_BYTES // SIZE[dst.dtype]
         row = Row(api, "vsel", "vsel", 255, 255, False, names)
         r = ranged(repeat, api, "repeat_times", 1, MAX_REPEAT)
+        place = [0, *(1 + ("src0", "src1").index(n) for n in given)]
+        blks, reps = (tuple(v[k] for k in place) for v in (blks, reps))
         plan = assemble(row, (dst.dtype,) * len(tensors), mask_of(mask, lanes, api), r, blks, reps, 0, lanes, ())
         check_operands(b, row, tuple(tensors), plan)
         check_scope(b, bits, api, "sel", (ir.UB, ir.SMASK))
         check_start(bits, api, "sel")
         if r.__class__ is int:
             check_extent(bits, (r if mode else 1) * lanes // 8, api, "sel")
-        attrs = (plan.attrs[0], mode)
-        if len(tensors) == 3:
-            refs, args = (dst.ref(), bits.ref(), src0.ref(), src1.ref()), plan.head + plan.tail
-            b.body.append(ir.Instr("vsel", refs, args, attrs, b.loc()))
-            return
-        value = scalar_operand(b, src1, dst.dtype, api, "src1")
-        b.body.append(
-            ir.Instr("vsels", (dst.ref(), bits.ref(), src0.ref()), (*plan.head, value, *plan.tail), attrs, b.loc())
-        )
+        values = [scalar_operand(b, v, dst.dtype, api, n) for n, v in sources.items() if n not in given]
+        op = _SELECTS[tuple(given)]
+        refs = (dst.ref(), bits.ref(), *(t.ref() for t in given.values()))
+        b.body.append(ir.Instr(op, refs, (*plan.head, *values, *plan.tail), (plan.attrs[0], mode), b.loc()))
 
     # ---- compare mask ----
     def _mask_register(self) -> Tensor:

@@ -37,6 +37,7 @@ class ConvertMixin:
     """``Tik`` methods of this module."""
 
     _b: Builder
+    _conv_by_word: Any
 
     # ---- conversion ----
     def vec_conv(
@@ -120,6 +121,12 @@ class ConvertMixin:
         s, d = src.dtype, dst.dtype
         if round_mode not in ROUND_SUFFIX:
             raise b.fail(TikError, api, "round_mode", repr(round_mode), ", ".join(map(repr, ROUND_SUFFIX)))
+        if s == "int16" and d in ("int8", "uint8") and conversion_code(s, d, "") in codes("vconv", b.family):
+            if deqscale is None:
+                raise b.fail(TikError, api, f"deqscale for {s} to {d}", None, "a scale word, or a uint64 tensor of 16")
+            high = flag(high_half, api, "ldst_high_half")
+            self._conv_by_word(api, mask, dst, src, repeat, blks, reps, deqscale, high, stride_unit)
+            return
         self._check_conversion(api, s, d, round_mode, deqscale, high_half)
         row = _CONV_ROWS[api]
         plan = plan_for(b, row, (d, s), mask, repeat, blks, reps, stride_unit, "normal")
@@ -138,11 +145,6 @@ class ConvertMixin:
         if key in b.plans:
             return
         have = codes("vconv", b.family)
-        if pair in ("s162s8", "s162u8") and pair in have:
-            raise TikSupportError(
-                f"{api}: {s} to {d} with a deqscale word; accepted: the other conversions of {b.soc.name}",
-                user_location(),
-            )
         if code not in have:
             same = [c for c in have if c.startswith(pair) and c[len(pair) :] in ROUND_SUFFIX.values()]
             if same:

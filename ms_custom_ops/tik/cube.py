@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cube: loads of L0A/L0B, mmad, matmul from L1, fixpipe."""
+"""Cube: loads of L0A/L0B, mmad, matmul from L1."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from ms_custom_ops.tik.checks import (
     flag,
     number,
     ranged,
-    scalar_operand,
 )
 from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import Expr, binary, const
+from ms_custom_ops.tik.expr import Expr, binary
 from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_ELEMENTS
 from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor, product
@@ -29,8 +28,6 @@ MAX_MKN = 4095
 MAX_MATMUL_MN = 4096
 MAX_MATMUL_K_BYTES = 32768
 FRACTAL_ROWS = 16
-_QUANTIZE = {("float32", "float32"): 0, ("int32", "int32"): 0, ("float32", "float16"): 1, ("int32", "float16"): 2}
-_QUANTIZE_NAMES = {"fp322fp16": ("float32", "float16"), "int322fp16": ("int32", "float16")}
 
 
 def round_up(value: int, unit: int) -> int:
@@ -47,6 +44,7 @@ class CubeMixin:
     """``Tik`` methods of this module."""
 
     _b: Builder
+    _bias: Any  # of L0cMixin
 
     def load2dv1(self, dst, src, index, repeat_times, src_stride, sid, if_transpose=False, addr_mode=None):
         """``repeat_times`` fractals of 512 bytes from GM or L1: source fractal index + r * src_stride, dst
@@ -126,7 +124,8 @@ class CubeMixin:
         bias_tensor=None,
     ):
         """L0C[m, n] = L0A[m, k] @ L0B[k, n], added to L0C with ``is_bias`` 1. Layouts: see ``mmad`` of the
-        isa module."""
+        isa module. ``bias_tensor`` (910B): a row of n values, n rounded up to 16, in L1 or BT that L0C starts
+        from, whatever ``is_bias`` is."""
         b = self._b
         if b.dead:
             return
@@ -140,15 +139,22 @@ class CubeMixin:
             "en_ssparse": en_ssparse,
             "en_winograd_a": en_winograd_a,
             "en_winograd_b": en_winograd_b,
-            "bias_tensor": bias_tensor,
         }
         for name, value in extras.items():
             if isinstance(value, Tensor) or value not in (None, False, 0):
                 raise b.fail(TikSupportError, api, name, value, "the default")
-        self._mmad(dst_fm, src_fm, src_filter, matrix_m, matrix_k, matrix_n, is_bias)
+        self._mmad(dst_fm, src_fm, src_filter, matrix_m, matrix_k, matrix_n, is_bias, bias_tensor)
 
     def _mmad(
-        self, dst_fm: Any, src_fm: Any, src_filter: Any, matrix_m: Any, matrix_k: Any, matrix_n: Any, is_bias: Any
+        self,
+        dst_fm: Any,
+        src_fm: Any,
+        src_filter: Any,
+        matrix_m: Any,
+        matrix_k: Any,
+        matrix_n: Any,
+        is_bias: Any,
+        bias: Any,
     ) -> None:
         b = self._b
         api = "mmad"
@@ -169,6 +175,9 @@ class CubeMixin:
             self._check_mmad(api, dst, fm, weight, m, k, n)
         refs = (dst.ref(), fm.ref(), weight.ref())
         accumulate = number(is_bias, api, "is_bias")
+        if bias is not None:
+            self._mmad_bias(api, dst, bias, m, n)
+            accumulate = 1
         loc = b.loc()
         if isinstance(accumulate, Expr):
             b.body.append(
@@ -184,6 +193,16 @@ class CubeMixin:
             raise b.fail(TikError, api, "is_bias", accumulate, "0, 1")
         b.body.append(ir.Instr("mmad", refs, (m, k, n), (accumulate,), loc))
 
+    def _mmad_bias(self, api: str, dst: Tensor, bias: Any, m: Any, n: Any) -> None:
+        b = self._b
+        if b.family != "910B":
+            accepted = "None (910B and 910_93 have it)"
+            raise b.fail(TikSupportError, api, f"bias_tensor on {b.soc.name}", "a tensor", accepted)
+        if m.__class__ is not int or n.__class__ is not int:
+            raise b.fail(TikError, api, "matrix_m, matrix_n with bias_tensor", "a Scalar", "Python ints")
+        if m and n:
+            self._bias(api, dst, bias, round_up(m, FRACTAL_ROWS), round_up(n, FRACTAL_ROWS), (ir.L1, ir.BT))
+
     def _check_mmad(self, api: str, dst: Tensor, fm: Tensor, weight: Tensor, m: int, k: int, n: int) -> None:
         if 0 in (m, k, n):
             return
@@ -195,14 +214,13 @@ class CubeMixin:
 
     def matmul(self, dst, a, b, m, k, n, init_l1out=True, bias=None):
         """dst [N1, M, 16] (L0C) = a [K1, M, K0] @ b [K1, N, K0] (both L1); ``init_l1out=False`` adds to dst.
-        M and N are rounded up to 16, K0 is 32 bytes. float16 operands give float32."""
+        M and N are rounded up to 16, K0 is 32 bytes. float16 operands give float32. ``bias``: a row of N values
+        (rounded up to 16) in UB or L1 that dst starts from."""
         builder = self._b
         if builder.dead:
             return
         api = "matmul"
         dst, a, b = (as_tensor(t, api, name) for t, name in ((dst, "dst"), (a, "a"), (b, "b")))
-        if bias is not None:
-            raise builder.fail(TikSupportError, api, "bias", "a tensor", "None")
         require(builder, api, api, product_code(a.dtype, b.dtype, dst.dtype), f"{a.dtype} x {b.dtype} to {dst.dtype}")
         sizes = []
         for value, name, top in (
@@ -229,11 +247,22 @@ class CubeMixin:
             check_scope(builder, t, api, name, (scope,))
             check_start(t, api, name, align)
             self._check_matmul_size(api, t, name, need)
+        init = self._product_bias(api, dst, bias, rows, columns, init)
         builder.body.append(
             ir.Instr(
                 "matmul", (dst.ref(), a.ref(), b.ref()), (), (sizes[0], sizes[1], sizes[2], int(init)), builder.loc()
             )
         )
+
+    def _product_bias(self, api: str, dst: Tensor, bias: Any, rows: int, columns: int, init: bool) -> bool:
+        """Start dst from its bias, if there is one; whether the product overwrites dst."""
+        if bias is None:
+            return init
+        if not init:
+            raise self._b.fail(TikError, api, "bias with init_l1out=False", "a tensor", "None")
+        scopes = (ir.L1, ir.BT) if self._b.family == "910B" else (ir.UB, ir.L1)
+        self._bias(api, dst, bias, rows, columns, scopes)
+        return False
 
     def _l1_align(self) -> int:
         return 512 if self._b.family in ("310", "910A") else 32
@@ -249,67 +278,3 @@ class CubeMixin:
                 user_location(),
             )
         check_extent(t, need * SIZE[t.dtype], api, name)
-
-    def fixpipe(self, dst, src, cburst_num, burst_len, dst_stride, src_stride, extend_params=None):
-        """L0C to GM: ``cburst_num`` bursts of ``burst_len`` 32-byte units of the source dtype; gaps:
-        dst_stride in 32 bytes, src_stride in 256 elements. ``extend_params``: ``quantize_params`` {"mode":
-        "fp322fp16" or "int322fp16", "mode_param": number} and ``relu``."""
-        b = self._b
-        if b.dead:
-            return
-        api = "fixpipe"
-        dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        check_scope(b, dst, api, "dst", (ir.GM,))
-        check_scope(b, src, api, "src", (ir.L0C,))
-        quantize, scale, relu = self._fixpipe_params(api, src, dst, extend_params)
-        bursts = ranged(cburst_num, api, "cburst_num", 1, 4095)
-        length = ranged(burst_len, api, "burst_len", 1, 65535)
-        dst_gap = ranged(dst_stride, api, "dst_stride", 0, 65535) * BLOCK_BYTES
-        src_gap = ranged(src_stride, api, "src_stride", 0, 65535) * (FRACTAL_ELEMENTS * SIZE[src.dtype])
-        check_start(src, api, "src")
-        if all(v.__class__ is int for v in (bursts, length, dst_gap, src_gap)):
-            burst = length * BLOCK_BYTES
-            written = burst // SIZE[src.dtype] * SIZE[dst.dtype]
-            check_extent(src, (bursts - 1) * (burst + src_gap) + burst, api, "src")
-            check_extent(dst, (bursts - 1) * (written + dst_gap) + written, api, "dst")
-        b.body.append(
-            ir.Instr(
-                "fixpipe",
-                (dst.ref(), src.ref()),
-                (bursts, length * BLOCK_BYTES, src_gap, dst_gap, scale),
-                (quantize, int(relu)),
-                b.loc(),
-            )
-        )
-
-    def _fixpipe_params(self, api: str, src: Tensor, dst: Tensor, params: Any) -> tuple[int, Expr, bool]:
-        b = self._b
-        params = {} if params is None else params
-        if not isinstance(params, dict):
-            raise b.fail(TikError, api, "extend_params", type(params).__name__, "a dict")
-        unknown = {k for k, v in params.items() if v is not None} - {"quantize_params", "relu"}
-        if unknown:
-            raise b.fail(TikSupportError, api, "extend_params", ", ".join(sorted(unknown)), "quantize_params, relu")
-        pair = (src.dtype, dst.dtype)
-        require(b, api, api, SHORT[src.dtype] + SHORT[dst.dtype], f"{src.dtype} to {dst.dtype}")
-        quantize = params.get("quantize_params")
-        scale: Any = None
-        if quantize is not None:
-            mode = quantize.get("mode")
-            if _QUANTIZE_NAMES.get(mode) != pair:
-                raise b.fail(
-                    TikError, api, f"quantize_params mode for {pair[0]} to {pair[1]}", mode, ", ".join(_QUANTIZE_NAMES)
-                )
-            scale = quantize.get("mode_param")
-        elif pair[0] != pair[1]:
-            raise b.fail(
-                TikError,
-                api,
-                f"quantize_params for {pair[0]} to {pair[1]}",
-                None,
-                " or ".join(f'{{"mode": "{m}"}}' for m, p in _QUANTIZE_NAMES.items() if p == pair),
-            )
-        if pair == ("int32", "float16") and scale is None:
-            raise b.fail(TikError, api, "mode_param", None, "a number or float16 Scalar")
-        value = const(1.0, "float16") if scale is None else scalar_operand(b, scale, "float16", api, "mode_param")
-        return _QUANTIZE[pair], value, flag(params.get("relu") or False, api, "relu")

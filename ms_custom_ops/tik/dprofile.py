@@ -8,7 +8,12 @@ from ms_custom_ops.soc import Soc, current_soc, get_soc
 from ms_custom_ops.tik.scopes import IR_SCOPE, scope_bytes
 from ms_custom_ops.tik.where import user_location
 
-_ARCHITECTURES = {("v100", "mini"): "Ascend310", ("v100", "cloud"): "Ascend910A", ("v200", "aic"): "Ascend310P1"}
+_ARCHITECTURES = {
+    ("v100", "mini"): "Ascend310",
+    ("v100", "cloud"): "Ascend910A",
+    ("v200", "aic"): "Ascend310P1",
+    ("v200", "vec"): "Ascend310P3",
+}
 
 
 class Dprofile:

@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ms_custom_ops.tik.isa_vector2 import ROWS as VECTOR2_ROWS
+
 MASK_COUNT, MASK_BITS, MASK_COUNTER = 0, 1, 2
 ROUND_MODES = {"": 0, "none": 0, "round": 1, "floor": 2, "ceil": 3, "ceiling": 3, "away-zero": 4, "to-zero": 5,
                "odd": 6}
@@ -56,6 +58,7 @@ _M = "mask0 mask1 repeat"
 _UN = f"{_M} dst_blk dst_rep src_blk src_rep"
 _BIN = f"{_M} dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep"
 _SC = f"{_M} scalar dst_blk dst_rep src_blk src_rep"
+_WINDOW = "pad_l pad_r pad_t pad_b l1_h l1_w stride_w stride_h filter_w filter_h dilation_w dilation_h"
 
 
 def _vector_specs() -> list[InstrSpec]:
@@ -157,6 +160,52 @@ _OTHER = [
     _spec("fixpipe", "dst* src", "cburst_num burst_len src_gap dst_gap deqscale", "quantize relu", "FIX",
           "L0C to GM: per burst burst_len bytes of source elements, converted on the way (quantize 0 none, 1 "
           "float32 to float16, 2 int32 to float16 times deqscale), written densely; dst_gap and src_gap in bytes"),
+    _spec("load3dv1", "dst* src", f"c1 fetch_w fetch_h first_w first_h {_WINDOW} jump repeat pad_value", "repeat_mode",
+          "MTE1",
+          "image to column: src is [C1, l1_h, l1_w] blocks of 32 bytes (C0 channels), padded by pad_*; repeat r "
+          "writes one fractal of 16 blocks at dst + r*jump*512: block i is the element under the filter tap for "
+          "output pixel i. Pixels run over windows at (first_w, first_h) of the padded map, then every stride_w to "
+          "the last one that fits, then the next row from its start; taps outside the map, and pixels beyond the "
+          "last row, give pad_value. repeat_mode 0: the tap (fetch_w, fetch_h) of channel block c1 moves on by one "
+          "per repeat (width, height, c1); 1: the 16 pixels move on by 16 per repeat"),
+    _spec("load3dv2", "dst* src", f"channels k_ext m_ext k_start m_start {_WINDOW} pad_value", "layout", "MTE1",
+          "window [m_start, m_start + m_ext) x [k_start, k_start + k_ext) of the image-to-column matrix, whose rows"
+          " are the output pixels and whose columns are (c1, filter_h, filter_w, c0). layout 0: zZ fractals of it "
+          "(L0A); 1: nZ fractals of it (L0B, rows are k of the product); 2: zZ fractals of its transpose (L0A). The"
+          " window is rounded up to whole fractals; what lies outside the matrix is pad_value. A size of 0 does "
+          "nothing"),
+    _spec("col2img", "dst+ src", f"fetch_w fetch_h first_w first_h {_WINDOW} repeat", "", "V",
+          "inverse of load3dv1 with repeat_mode 1 for one filter tap: row i of fractal r of src (16 channels per "
+          "pixel in every dtype) is added to the element of dst [l1_h, l1_w, 16] under the tap of pixel 16*r + i; "
+          "taps in the padding and pixels beyond the last row add nothing; one rounding per addition, fractals in "
+          "order"),
+    _spec("conv2d", "dst+ fm weight", "pad_value", f"c1 cout {_WINDOW} init", "M",
+          "L0C [cout/16, pixels rounded up to 16, 16] (+)= image-to-column matrix of L1 fm [C1, l1_h, l1_w, C0] @ "
+          "L1 weight [C1, filter_h, filter_w, cout, C0]; same arithmetic and order of k as matmul over k = (c1, h, "
+          "w, c0); rows beyond the last pixel are computed from pad_value"),
+    _spec("broadcast_l0c", "dst* src", "nburst burst copies src_gap dst_gap", "", "V",
+          "per burst, burst rows of 16 elements of src, each written as the 16 equal rows of `copies` successive "
+          "256-element fractals of dst; equal dtypes or float16 to float32"),
+    _spec("l0c_out", "dst* src scale bias add", "nburst burst src_gap dst_gap deqscale",
+          "block_mode relu quant store flags", "V",
+          "L0C to UB or GM with conversion. Units of a burst: block_mode 0 a 16x16 fractal, 1 its first row, 2 its "
+          "first 4 columns, 3 a half of 8 columns (2 units per fractal), 4 eight successive elements; dst is "
+          "written densely, gaps in bytes. Per element, column n of its fractal in burst b: x + bias[16*b + n] "
+          "(flag 2), then quant 0: rounded to dst (float32 to float16, bfloat16; float16 to float32); 1: times a "
+          "float16 scale, in float32, rounded to float16; 2: by the bits of a 64-bit scale s, M = bits 31..0 as "
+          "float32 (flag 8: low 13 bits 0), N = bits 35..32 + 1, t = float32(x), or with bit 36 "
+          "float32(saturate16(x >> N)); int16 dst: saturate(x >> N); float16 dst: t*M rounded to float32, then to "
+          "float16; 8-bit dst: saturate(rint(t*M) + bits 45..37 as signed), NaN counts as 0. scale is deqscale, or "
+          "scale[16*b + n] (flag 1). relu (or bit 47 of a deqscale with quant 2) clamps the result at 0, for 8-bit "
+          "dst x before quantization. Then + add[element of dst] (flag 4). store 1, 2: 16 bytes of an 8-bit dst go "
+          "to the low, high half of each 32. Operands without their flag are not read"),
+    _spec("fill", "dst*", "repeat pad_value", "", "MTE1", "repeat * 512 bytes of the value in the dtype of dst"),
+    _spec("v4dtrans", "dst* src", "m_len channels", "to_hwc", "V",
+          "to_hwc 1: src [channels, m_len] to dst [m_len, channels]; 0: the reverse. src is read whole first"),
+    _spec("load_image", "dst* src src1", "src_w src_h first_w first_h width height", "format swap", "MTE2",
+          "crop of an image in GM to [height, width] blocks of 32 bytes, channels beyond 3 (YUV400: 1) are 0; uint8"
+          " as it is, float16 by value. format 0 YUV420SP (src: Y plane, src1: U and V interleaved, one pair per "
+          "2x2 pixels), 4 RGB888, 9 YUV400; swap exchanges R and B, or U and V"),
     _spec("set_atomic_add", "", "", "mode", "S", "ATOMIC_MODES number for the following moves of this block to GM"),
     _spec("set_flag", "", "event", "pipe trigger", "S", "PIPES numbers; no effect on results"),
     _spec("wait_flag", "", "event", "pipe trigger", "S", "PIPES numbers; no effect on results"),
@@ -164,4 +213,4 @@ _OTHER = [
     _spec("block_barrier", "workspace+", "", "", "S", "every block of the multi-core loop arrives before one goes on"),
 ]
 
-ISA: dict[str, InstrSpec] = {s.name: s for s in (*_vector_specs(), *_OTHER)}
+ISA: dict[str, InstrSpec] = {s.name: s for s in (*_vector_specs(), *_OTHER, *(_spec(*row) for row in VECTOR2_ROWS))}

@@ -9,11 +9,14 @@ from typing import Any
 from ms_custom_ops.errors import TikError, TikScopeError, TikSupportError, describe
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.tik import ir
+from ms_custom_ops.tik.addresses import AddressMixin
 from ms_custom_ops.tik.build import BuildMixin
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import number
+from ms_custom_ops.tik.compact import CompactMixin
 from ms_custom_ops.tik.compare import CompareMixin
 from ms_custom_ops.tik.control import ControlMixin
+from ms_custom_ops.tik.conv import ConvMixin
 from ms_custom_ops.tik.convert import ConvertMixin
 from ms_custom_ops.tik.cube import CubeMixin
 from ms_custom_ops.tik.debug import Debugger, DebugMixin
@@ -21,35 +24,34 @@ from ms_custom_ops.tik.dprofile import Dprofile
 from ms_custom_ops.tik.dtypes import DTYPES, SIZE
 from ms_custom_ops.tik.elementwise import VectorMixin
 from ms_custom_ops.tik.expr import Expr
+from ms_custom_ops.tik.fixpipe import FixpipeMixin
+from ms_custom_ops.tik.fused import FusedMixin
+from ms_custom_ops.tik.gather import GatherMixin
+from ms_custom_ops.tik.h_api import HApiMixin
+from ms_custom_ops.tik.h_reduce import HReduceMixin
+from ms_custom_ops.tik.h_select import HSelectMixin
 from ms_custom_ops.tik.high_precision import HighPrecisionMixin
+from ms_custom_ops.tik.high_precision_half import HalfPrecisionMixin
+from ms_custom_ops.tik.img2col import Img2colMixin
+from ms_custom_ops.tik.l0c import L0cMixin
 from ms_custom_ops.tik.move import MoveMixin
 from ms_custom_ops.tik.move_shaped import ShapedMoveMixin
+from ms_custom_ops.tik.proposal import ProposalMixin
 from ms_custom_ops.tik.reduce import ReduceMixin
 from ms_custom_ops.tik.reduce_all import ReduceAllMixin
+from ms_custom_ops.tik.refused import REFUSED
+from ms_custom_ops.tik.registers import RegisterMixin
 from ms_custom_ops.tik.scalar import SCALAR_DTYPES, InputScalar, Scalar, ScalarArray
 from ms_custom_ops.tik.scopes import IR_SCOPE, start_align
+from ms_custom_ops.tik.shape import ShapeMixin
+from ms_custom_ops.tik.sort import SortMixin
 from ms_custom_ops.tik.system import SystemMixin
 from ms_custom_ops.tik.tensor import Tensor, contiguous_strides, product
 from ms_custom_ops.tik.where import user_location
 
 MAX_INIT_ELEMENTS = 256 * 1024
 
-# Public methods of the language that are not built yet: refused by name when called.
-NOT_BUILT = frozenset(
-    """
-    block_barrier_all broadcast_ub_to_l0c call_module col2img conv2d data_move_quant depthwise_conv gen_cfg
-    get_overflow_status h_abs h_add h_and h_cast h_cmpv h_conv h_cos h_data_move h_div h_duplicate h_exp h_ln
-    h_max h_min h_mul h_not h_or h_quant h_rec h_reduce_argmax h_reduce_argmin h_reduce_max h_reduce_min
-    h_reduce_sum h_relu h_rsqrt h_sel h_sin h_sub instr_preload load2dv3 load3dv1 load3dv2 load_image
-    load_smask mmad_broadcast mov_atomic_add_to_scalar mov_fp2int_mode_to_scalar mov_small_channel_to_scalar
-    mov_system_cache_to_scalar mov_vmrgsort4_sr_to_scalar multi_for_range rpn_cor rpn_cor_diag run_ops
-    set_cond_task_id set_fp2fp_mode set_fp2int_mode set_l0_set_value set_overflow_status
-    set_rpn_cor_ir set_rpn_offset set_scalar_to_cmpmask set_small_channel set_system_cache set_tiling_params
-    StartProfiling subblock_group_barrier tensor_padding_with_matrix v4dtrans vaadd vadddeqrelu vbcb vbi vcbd
-    vci vconcat vcopy vdp vec_expm1_high_preci vec_ln_high_preci
-    vextract vgather vgatherb viou vmrgch vmrgsort vmrgsort4 vmulconv vpadding vreduce vreducev2 vrpac
-    vrpsort16 vscatter vsort32 winograd_conv TensorAddrList """.split()
-)
+NOT_BUILT: frozenset[str] = frozenset()  # public methods that are missing: refused by name when called
 
 _collector: contextvars.ContextVar[list[Tik] | None] = contextvars.ContextVar("ms_custom_ops_tik", default=None)
 
@@ -57,6 +59,17 @@ _collector: contextvars.ContextVar[list[Tik] | None] = contextvars.ContextVar("m
 class Tik(
     BuildMixin,
     ControlMixin,
+    GatherMixin,
+    CompactMixin,
+    FusedMixin,
+    SortMixin,
+    ProposalMixin,
+    RegisterMixin,
+    AddressMixin,
+    HalfPrecisionMixin,
+    HApiMixin,
+    HReduceMixin,
+    HSelectMixin,
     VectorMixin,
     ConvertMixin,
     CompareMixin,
@@ -66,6 +79,11 @@ class Tik(
     HighPrecisionMixin,
     ShapedMoveMixin,
     CubeMixin,
+    ConvMixin,
+    FixpipeMixin,
+    Img2colMixin,
+    L0cMixin,
+    ShapeMixin,
     SystemMixin,
     DebugMixin,
 ):
@@ -98,10 +116,12 @@ class Tik(
             collected.append(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name in NOT_BUILT:
+        if name in NOT_BUILT or name in REFUSED:
+            reason = REFUSED.get(name, "this TIK method is not built")
 
             def refuse(*args: Any, **kwargs: Any) -> None:
-                raise TikSupportError(f"{name}: this TIK method is not built", user_location())
+                if not self._b.dead:
+                    raise TikSupportError(f"{name}: {reason}", user_location())
 
             return refuse
         raise AttributeError(f"Tik has no method {name!r}")

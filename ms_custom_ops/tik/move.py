@@ -8,15 +8,14 @@ from typing import Any
 from ms_custom_ops.errors import TikError, TikSupportError, describe
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, check_apart, check_extent, check_start, flag, ranged, scalar_operand
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import Expr, const
-from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_ELEMENTS
+from ms_custom_ops.tik.checks import as_tensor, check_apart, check_extent, check_start, ranged
+from ms_custom_ops.tik.dtypes import FLOATS, SIZE
+from ms_custom_ops.tik.isa import BLOCK_BYTES
+from ms_custom_ops.tik.l0c import BLOCK_MODES
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.where import user_location
 
 MAX_BURSTS, MAX_BURST, MAX_GAP = 4095, 65535, 65535
-L0C_ROW = 16
 _FUSED = ("310", "910A", "310P")
 _ALL = ("310", "910A", "310P", "310PV", "910B")
 
@@ -40,25 +39,6 @@ _INSTEAD = {
     (ir.UB, ir.L1): "data_move to GM and from there",
     (ir.L1, ir.UB): "data_move to GM and from there",
 }
-# Conversions on the way between L0C and UB: (source dtype, destination dtype).
-_L0C_DTYPES = {
-    ("float16", "float16"),
-    ("float32", "float32"),
-    ("int32", "int32"),
-    ("uint32", "uint32"),
-    ("float32", "float16"),
-    ("float16", "float32"),
-    ("int32", "float16"),
-}
-# Number of the public interface for a conversion: pair, relu, deqscale.
-CONV_RELU_MODES: dict[int, tuple[tuple[str, str] | None, bool, bool]] = {
-    0: (None, False, False),
-    1: (("float32", "float16"), False, False),
-    2: (("float32", "float16"), True, False),
-    3: (("int32", "float16"), False, True),
-    4: (("float16", "float32"), False, False),
-    5: (None, True, False),
-}
 
 
 def check_route(b: Builder, api: str, src: Tensor, dst: Tensor) -> tuple[str, str]:
@@ -80,15 +60,27 @@ def _span(nburst: Any, burst: Any, gap: Any) -> int | None:
     return None
 
 
+def last_block_missing(tensor: Tensor, span: int) -> int:
+    """Bytes that a read of ``span`` bytes lacks when it ends beyond the tensor but inside its last 32-byte block;
+    0 otherwise."""
+    left = tensor.bytes_left()
+    if left is None or not 0 < span - left < BLOCK_BYTES or left <= 0:
+        return 0
+    assert tensor.total is not None
+    end, total = tensor.offset * SIZE[tensor._dtype] + span, tensor.total * SIZE[tensor._dtype]
+    return end - total if end <= -(-total // BLOCK_BYTES) * BLOCK_BYTES else 0
+
+
 class MoveMixin:
     """``Tik`` methods of this module."""
 
     _b: Builder
+    _move_l0c: Any  # of L0cMixin
 
     def data_move(self, dst, src, sid, nburst, burst, src_stride, dst_stride, *args, **kwargs):
         """``nburst`` bursts of ``burst`` units; unit 32 bytes, 16x16 fractals for L0C. Gaps in 32 bytes, in
-        fractals on the L0C side. L0C routes convert on the way: ``deqscale`` (int32 to float16),
-        ``relu``."""
+        fractals on the L0C side. L0C routes convert on the way: ``deqscale``, ``relu``, ``sid_store_mode``, or the
+        ConvReluMode as one more positional argument (docs/tik.md); GM to L1 takes PadMode 0 there."""
         b = self._b
         if b.dead:
             return
@@ -108,7 +100,13 @@ class MoveMixin:
             kwargs.get("relu", False),
             0,
             args,
+            self._store_mode(kwargs.get("sid_store_mode", 0)),
         )
+
+    def _store_mode(self, mode: Any) -> int:
+        if mode not in (0, 1, 2):
+            raise self._b.fail(TikError, "data_move", "sid_store_mode", mode, "0, 1, 2")
+        return int(mode)
 
     def tensor_mov(
         self,
@@ -128,15 +126,17 @@ class MoveMixin:
         src_onthefly=None,
         src_onthefly_stride=0,
     ):
-        """data_move with dst_stride before src_stride. ``block_mode``: '' 32-byte blocks; 'm' 16x16
-        fractals; 'v' the first row of each fractal."""
+        """data_move with dst_stride before src_stride. ``block_mode``: '' 32-byte blocks; for L0C 'm' 16x16
+        fractals, 'v' the first row of each, 'sc' its first 4 columns, 'dp' halves of 8 columns.
+        ``sid_store_mode`` of an 8-bit dst: 0 and 1 put 16 results into the low or high half of each 32 bytes, 2
+        stores them densely."""
         b = self._b
         if b.dead:
             return
         api = "tensor_mov"
-        modes = {"": 0, "m": 0, "v": 1}
+        modes = {"": 0, **BLOCK_MODES}
         if block_mode not in modes:
-            raise b.fail(TikSupportError, api, "block_mode", repr(block_mode), "'', 'm', 'v'")
+            raise b.fail(TikSupportError, api, "block_mode", repr(block_mode), ", ".join(map(repr, modes)))
         if pad_mode is not None or pad_value is not None or onthefly_mode:
             raise b.fail(
                 TikSupportError,
@@ -145,6 +145,8 @@ class MoveMixin:
                 f"{pad_mode}, {pad_value}, {onthefly_mode}",
                 "None, None, 0",
             )
+        if sid_store_mode not in (0, 1, 2):
+            raise b.fail(TikError, api, "sid_store_mode", sid_store_mode, "0, 1, 2")
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
         on_l0c = ir.L0C in (dst.storage.buffer.scope, src.storage.buffer.scope)
         if on_l0c != (block_mode != ""):
@@ -153,9 +155,10 @@ class MoveMixin:
                 api,
                 f"block_mode for {src.storage.buffer.scope}->{dst.storage.buffer.scope}",
                 repr(block_mode),
-                "'m', 'v'" if on_l0c else "''",
+                ", ".join(map(repr, BLOCK_MODES)) if on_l0c else "''",
             )
-        self._move(api, dst, src, 0, nburst, burst_len, src_stride, dst_stride, deqscale, relu, modes[block_mode], ())
+        extra = (modes[block_mode], (), sid_store_mode)
+        self._move(api, dst, src, 0, nburst, burst_len, src_stride, dst_stride, deqscale, relu, *extra)
 
     def _move(
         self,
@@ -171,6 +174,7 @@ class MoveMixin:
         relu: Any,
         block_mode: int,
         extra: tuple,
+        store: int = 0,
     ) -> None:
         b = self._b
         if dst.__class__ is not Tensor or src.__class__ is not Tensor:
@@ -187,16 +191,9 @@ class MoveMixin:
             storage.used = True
         route = check_route(b, api, src, dst)
         if ir.L0C in route:
-            self._move_l0c(api, dst, src, nburst, burst, src_gap, dst_gap, deqscale, relu, block_mode, extra)
+            self._move_l0c(api, dst, src, nburst, burst, src_gap, dst_gap, deqscale, relu, block_mode, extra, store)
             return
-        if extra or deqscale is not None or relu:
-            raise b.fail(
-                TikError,
-                api,
-                f"conversion arguments for {route[0]}->{route[1]}",
-                "given",
-                "none (moves between L0C and UB convert)",
-            )
+        self._plain_arguments(api, route, deqscale, relu, extra)
         if dst._dtype != src._dtype:
             raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
         for t, name, gap in ((dst, "dst", dst_gap), (src, "src", src_gap)):
@@ -204,6 +201,10 @@ class MoveMixin:
                 check_start(t, api, name)
             span = _span(nburst, burst, gap)
             if span is not None:
+                missing = last_block_missing(t, span * BLOCK_BYTES) if name == "src" and route[0] == ir.GM else 0
+                if missing:
+                    self._move_with_tail(dst, src, nburst, burst, src_gap, dst_gap, missing)
+                    return
                 check_extent(t, span * BLOCK_BYTES, api, name)
         if dst.storage is src.storage:
             self._check_move_overlap(api, dst, src, nburst, burst, src_gap, dst_gap)
@@ -217,97 +218,53 @@ class MoveMixin:
             )
         )
 
+    def _plain_arguments(self, api: str, route: tuple[str, str], deqscale: Any, relu: Any, extra: tuple) -> None:
+        """A move that does not touch L0C converts nothing."""
+        b = self._b
+        if extra:
+            self._pad_mode(api, route, extra)
+        if deqscale is not None or relu:
+            raise b.fail(
+                TikError,
+                api,
+                f"conversion arguments for {route[0]}->{route[1]}",
+                "given",
+                "none (moves between L0C and UB convert)",
+            )
+
+    def _pad_mode(self, api: str, route: tuple[str, str], extra: tuple) -> None:
+        """The positional PadMode of GM to L1: only 0, no padding, is defined in the public documents."""
+        b = self._b
+        if route != (ir.GM, ir.L1):
+            raise b.fail(
+                TikError,
+                api,
+                f"conversion arguments for {route[0]}->{route[1]}",
+                ", ".join(map(str, extra)),
+                "none (moves between L0C and UB convert, GM to L1 takes a PadMode)",
+            )
+        if len(extra) > 1 or extra[0] not in (0, None):
+            raise b.fail(TikSupportError, api, "PadMode", ", ".join(map(str, extra)), "0")
+
+    def _move_with_tail(
+        self, dst: Tensor, src: Tensor, nburst: int, burst: int, src_gap: int, dst_gap: int, missing: int
+    ) -> None:
+        """A read from GM that ends ``missing`` bytes beyond the tensor, inside its last 32-byte block: the last
+        burst takes the bytes that are there, the rest of its last block is undefined."""
+        b = self._b
+        length, gaps, loc = burst * BLOCK_BYTES, (src_gap * BLOCK_BYTES, dst_gap * BLOCK_BYTES), b.loc()
+        if nburst > 1:
+            b.body.append(ir.Instr("data_move", (dst.ref(), src.ref()), (nburst - 1, length, *gaps), (), loc))
+        size = SIZE[dst._dtype]
+        refs = [
+            ir.Ref(t.storage.buffer, t._dtype, t.offset + (nburst - 1) * (length + gap) // size)
+            for t, gap in ((dst, gaps[1]), (src, gaps[0]))
+        ]
+        value = b.immediate(0.0 if dst._dtype in FLOATS else 0, dst._dtype)
+        b.body.append(ir.Instr("data_move_pad", tuple(refs), (1, length - missing, 0, 0, 0, 0, value), (), loc))
+
     def _check_move_overlap(
         self, api: str, dst: Tensor, src: Tensor, nburst: Any, burst: Any, src_gap: Any, dst_gap: Any
     ) -> None:
         if nburst.__class__ is int and nburst == 1 and burst.__class__ is int:
             check_apart(api, dst, src, burst * BLOCK_BYTES, burst * BLOCK_BYTES)
-
-    def _move_l0c(
-        self,
-        api: str,
-        dst: Tensor,
-        src: Tensor,
-        nburst: Any,
-        burst: Any,
-        src_gap: Any,
-        dst_gap: Any,
-        deqscale: Any,
-        relu: Any,
-        block_mode: int,
-        extra: tuple,
-    ) -> None:
-        b = self._b
-        pair = (src.dtype, dst.dtype)
-        if extra:
-            relu = self._conv_relu_mode(api, pair, extra, deqscale, relu)
-        scale = self._l0c_scale(api, pair, deqscale)
-        gaps = []
-        elements = FRACTAL_ELEMENTS if block_mode == 0 else L0C_ROW
-        for t, name, gap in ((src, "src", src_gap), (dst, "dst", dst_gap)):
-            size = SIZE[t.dtype]
-            on_l0c = t.storage.buffer.scope == ir.L0C
-            unit = (FRACTAL_ELEMENTS if on_l0c else elements) * size
-            gap_bytes = gap * (FRACTAL_ELEMENTS * size if on_l0c else BLOCK_BYTES)
-            gaps.append(gap_bytes)
-            check_start(t, api, name)
-            span = _span(nburst, burst * unit, gap_bytes)
-            if span is not None:
-                # In row mode only the first row of the last fractal is touched.
-                check_extent(t, span - (unit - elements * size), api, name)
-        b.body.append(
-            ir.Instr(
-                "data_move_l0c",
-                (dst.ref(), src.ref()),
-                (nburst, burst, *gaps, scale),
-                (block_mode, int(flag(relu, api, "relu"))),
-                b.loc(),
-            )
-        )
-
-    def _l0c_scale(self, api: str, pair: tuple[str, str], deqscale: Any) -> Expr:
-        """Check the conversion and give its scale (1 where there is none)."""
-        b = self._b
-        if pair not in _L0C_DTYPES:
-            raise b.fail(
-                TikSupportError,
-                api,
-                "dtypes between L0C and UB",
-                " to ".join(pair),
-                ", ".join(f"{s} to {d}" for s, d in sorted(_L0C_DTYPES)),
-            )
-        scale = const(1.0, "float16")
-        if pair == ("int32", "float16"):
-            if deqscale is None or isinstance(deqscale, Tensor):
-                raise b.fail(
-                    TikError,
-                    api,
-                    "deqscale for int32 to float16",
-                    type(deqscale).__name__,
-                    "a number or float16 Scalar",
-                )
-            scale = scalar_operand(b, deqscale, "float16", api, "deqscale")
-        elif deqscale is not None:
-            raise b.fail(TikError, api, f"deqscale for {pair[0]} to {pair[1]}", deqscale, "None")
-        return scale
-
-    def _conv_relu_mode(self, api: str, pair: tuple[str, str], extra: tuple, deqscale: Any, relu: Any) -> bool:
-        b = self._b
-        number = extra[0]
-        if len(extra) > 1 or number not in CONV_RELU_MODES:
-            raise b.fail(
-                TikSupportError, api, "ConvReluMode", ", ".join(map(str, extra)), ", ".join(map(str, CONV_RELU_MODES))
-            )
-        wanted, with_relu, needs_scale = CONV_RELU_MODES[number]
-        same = pair[0] == pair[1]
-        if (wanted is None) != same or wanted is not None and wanted != pair:
-            raise b.fail(
-                TikError,
-                api,
-                f"dtypes for ConvReluMode {number}",
-                " to ".join(pair),
-                "equal dtypes" if wanted is None else " to ".join(wanted),
-            )
-        if needs_scale and deqscale is None:
-            raise b.fail(TikError, api, f"deqscale for ConvReluMode {number}", None, "a number or float16 Scalar")
-        return with_relu or bool(relu)

@@ -43,6 +43,8 @@ CONSTANT_NAME: dict[str, str] = {
 
 # Holds the compare-mask register; not a buffer kernels allocate large tensors in.
 SMASK_BYTES = 256
+# In front of it, for the compare mask (16 bytes) and the special registers of special.py (from byte 32 on).
+REGISTER_BYTES = 64
 
 # Placement of a new tensor. A start address inside it may be aligned less, see START_ALIGN.
 ALLOC_ALIGN: dict[str, int] = {ir.UB: 32, ir.L1: 32, ir.L0A: 512, ir.L0B: 512, ir.L0C: 1024, ir.BT: 64, ir.SMASK: 32}

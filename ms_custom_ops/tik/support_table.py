@@ -8,7 +8,8 @@ Facts of the public platform configuration of CANN 8.1 (instruction tables and t
 Short dtype names: kind and bits. Conversions are ``source2destination`` and a rounding suffix (r nearest
 even, f floor, c ceil, a nearest away from zero, z toward zero, o odd). Products are operand, operand, result
 for mmad, matmul and conv2d, and result, operand, operand for the vector instructions. The bfloat16 products
-of 910B, which that map lacks, are known from the chip's architecture documents.
+of 910B, which that map lacks, are known from the chip's architecture documents, as are load3dv1, load_image,
+load_smask, tensor_padding_with_matrix and the bfloat16 forms of load3dv2 and fixpipe.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ data_move_multi_nd2nz 910B: u8 s8 f16 bf16 u16 s16 f32 s32 u32
 data_move_pad 910B: u8 s8 u16 s16 f16 s32 f32 u32 bf16
 depthwise_conv 310P: f16f16f16 f32f16f16 s32u8s8 s32s8s8 s32u8u8
 fixpipe 310,910A,310P,310PV,910B: f32f16 f32f32 s32s32 s32f16
+fixpipe 910B: f32f16 f32f32 s32s32 s32f16 f32bf16
 h_cmpv 310: f16
 h_cmpv 910A,310P,310PV,910B: f16 f32
 h_cos 310,910A: f16 f32
@@ -37,8 +39,12 @@ h_sin 310,910A: f16 f32
 load2dv1 310,910A: s8 u8 u16 s16 f16
 load2dv2 310P: uint4 int4 s8 u8 u16 s16 f16
 load2dv2 910B: s8 u8 u16 s16 f16 f32 bf16
+load3dv1 310,910A,310P: s8 u8 f16
 load3dv2 310P: s8 u8 f16
-load3dv2 910B: s8 u8 f16 f32
+load3dv2 910B: s8 u8 f16 f32 bf16
+load_image 310,910A,310P: u8 f16
+load_image 910B: f16
+load_smask 310,910A,310P: u16
 matmul 310,910A,310P: s8s8s32 f16f16f32
 matmul 910B: s8s8s32 f16f16f32 f32f32f32 bf16bf16f32
 max 310,910A: s64
@@ -56,6 +62,9 @@ set_atomic_add 310P,310PV: f32 f16 s16
 set_atomic_add 910B: f32 f16 s16 s32 s8 bf16
 sqrt 310: s64
 sqrt 910A,310P,310PV,910B: s64 f32
+tensor_padding_with_matrix 310,910A: f16
+tensor_padding_with_matrix 310P: s16 u16 f16
+tensor_padding_with_matrix 910B: s16 u16 f16 bf16 s32 u32 f32
 v4dtrans 310P,310PV: s8 u8 s16 u16 f16 f32 s32 u32
 vaadd 310,910A: f16
 vaadd 310P,310PV: f16 f32

@@ -290,6 +290,12 @@ class Tensor:
         total = None if self.total is None else self.total // ratio
         return Tensor(self.storage, dtype, shape, contiguous_strides(shape), self.offset // ratio, total)
 
+    def set_address_value(self, value: Any) -> None:
+        """Place the tensor at an address known at run time: refused, see addresses.py."""
+        from ms_custom_ops.tik.addresses import refuse_address
+
+        refuse_address(self, value)
+
     # ---- elements ----
     def set_as(self, value: Any, dst_offset: Any = 0, src_offset: Any = None) -> None:
         """Write one element: the bits of a tensor element, or a number, Scalar or expression converted to

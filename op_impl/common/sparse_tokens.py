@@ -70,8 +70,9 @@ class Sequences:
             self._seek_batched(row)
         if self._p.paged:
             pages = self._p.pages
-            last = self._s.minimum(self.index, self._p.batch - 1)
-            self._tik.data_move(self._b["page_table"][0], self._gm["block_table"][last * pages], 0, 1,
+            table = self._gm["block_table"]
+            row = self._s.minimum(self.index, table.shape[0] - 1)  # a query behind the last sequence reads no page
+            self._tik.data_move(self._b["page_table"][0], table[row * pages], 0, 1,
                                 pages // I32_BLOCK, 0, 0)
 
     def _seek_batched(self, row: Any) -> None:

@@ -177,16 +177,18 @@ def sparse_flash_attention_grad(
     d_out: npt.ArrayLike, scale_value: float, *, actual_seq_lengths_query: npt.ArrayLike | None = None,
     actual_seq_lengths_kv: npt.ArrayLike | None = None, query_rope: npt.ArrayLike | None = None,
     key_rope: npt.ArrayLike | None = None, sparse_block_size: int = 1, layout: str = "BSND", sparse_mode: int = 3,
-    sinks: npt.ArrayLike | None = None,
+    sinks: npt.ArrayLike | None = None, attention_out: npt.ArrayLike | None = None,
 ) -> Gradients:
     """Gradients of sum(d_out * attention_out); d_out in the shape of attention_out, the rest as in the forward.
 
-    The softmax is computed again, so nothing depends on a rounded forward result. Raises OpArgumentError.
+    The softmax is computed again. ``attention_out`` None: nothing depends on a rounded forward result. Given, as the op
+    takes it, delta is the sum of d_out * attention_out: where few keys share a row, its rounding outweighs every other.
+    Raises OpArgumentError.
     """
     p = Problem("sparse_flash_attention_grad", query, key, value, sparse_indices, scale_value, None,
                 actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope, sparse_block_size, layout,
                 None, sparse_mode, sinks)
-    do = _rows(d_out)
+    do, out = _rows(d_out), None if attention_out is None else _rows(attention_out)
     dq, dk, dv = np.zeros_like(p.query), np.zeros_like(p.key), np.zeros_like(p.value)
     dqr = None if p.query_rope is None else np.zeros_like(p.query_rope)
     dkr = None if p.key_rope is None else np.zeros_like(p.key_rope)
@@ -195,7 +197,7 @@ def sparse_flash_attention_grad(
         heads, at = p.heads(row), row.kv_head
         weights, peak, total = p.softmax(row)
         dp = do[row.q_row, heads] @ p.value[row.keys, at].T
-        delta = (weights * dp).sum(axis=1)
+        delta = (weights * dp).sum(axis=1) if out is None else (do * out)[row.q_row, heads].sum(axis=1)
         ds = weights * (dp - delta[:, None]) * p.scale
         dq[row.q_row, heads] = ds @ p.key[row.keys, at]
         np.add.at(dk[:, at], row.keys, ds.T @ p.query[row.q_row, heads])

@@ -193,6 +193,17 @@ def test_gradients_match_mindspore_autograd(name, pynative):
         np.testing.assert_allclose(getattr(gradients, f"d_{argument}"), expected, rtol=1e-11, atol=1e-13)
 
 
+@every_case
+def test_gradient_from_the_given_output_is_the_same(case):
+    tensors, d_out = case.tensors()
+    out = run_forward(case, tensors)[0]
+    exact = run_grad(case, tensors, d_out)
+    given = run_grad(case, {**tensors, "attention_out": out}, d_out)
+    for name, value in vars(exact).items():
+        if value is not None:
+            np.testing.assert_allclose(getattr(given, name), value, rtol=1e-10, atol=1e-12)
+
+
 def test_packed_equals_one_sequence_at_a_time():
     case = CASES["tnd-mode3"]
     tensors, d_out = case.tensors()

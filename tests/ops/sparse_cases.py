@@ -207,14 +207,14 @@ def run_kernels(case: Case, t: dict[str, Any], soc: str, engine: str = "native",
     return out
 
 
-def run_golden(case: Case, t: dict[str, Any]) -> dict[str, np.ndarray]:
-    """The same quantities in float64."""
+def run_golden(case: Case, t: dict[str, Any], attention_out: np.ndarray | None = None) -> dict[str, np.ndarray]:
+    """The same quantities in float64; the gradients from ``attention_out`` as the gradient op takes it, if given."""
     layout = "TND" if case.packed else "BSND"
     wide = {n: None if x is None else x.astype(np.int64 if n == "sparse_indices" else np.float64) for n, x in t.items()}
     d_out = wide.pop("d_out")
     common = dict(wide, scale_value=(case.d + case.rope) ** -0.5, sparse_block_size=case.block, sparse_mode=case.mode,
                   actual_seq_lengths_query=case.q_lengths, actual_seq_lengths_kv=case.kv_lengths)
     out, top, total = golden.sparse_flash_attention(**common, layout_query=layout)
-    grads = golden.sparse_flash_attention_grad(**common, d_out=d_out, layout=layout)
+    grads = golden.sparse_flash_attention_grad(**common, d_out=d_out, layout=layout, attention_out=attention_out)
     result = {"attention_out": out, "softmax_max": top, "softmax_sum": total}
     return result | {n: x for n, x in vars(grads).items() if x is not None}

@@ -58,6 +58,20 @@ def test_indexer(packed: bool, count: int) -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["BSND", "TND"])
+def test_indexer_paged(packed: bool) -> None:
+    rng = np.random.default_rng(3)
+    table, counts = np.array([[3, 0, 2], [1, 4, 0]], np.int32), np.array([90, 41], np.int32)
+    pages = rng.standard_normal((5, 32, 1, 16)).astype(np.float16)
+    lead, ends = ((6,), [2, 5]) if packed else ((2, 3), None)
+    query, weights = (rng.standard_normal((*lead, *s)).astype(np.float16) for s in ((4, 16), (4,)))
+    args = dict(layout_query="TND" if packed else "BSND", layout_key="PA_BSND", sparse_count=24,
+                actual_seq_lengths_query=ends, actual_seq_lengths_key=counts.tolist())
+    indices, _ = sa.lightning_indexer(Tensor(query), Tensor(pages), Tensor(weights), block_table=Tensor(table), **args)
+    wide = [x.astype(np.float64) for x in (query, pages, weights)]
+    np.testing.assert_array_equal(indices.asnumpy(), indexer_golden(*wide, block_table=table, **args)[0])
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["BSND", "TND"])
 def test_kl_loss_and_its_gradient(packed: bool) -> None:
     case = Case(merged=True, s1=7, s2=50, packed=True, q_lengths=(3, 6), kv_lengths=(20, 44)) if packed else Case(
         merged=True, batch=2, s1=3, s2=40)

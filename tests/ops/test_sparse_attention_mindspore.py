@@ -106,7 +106,7 @@ def test_paged_keys(packed: bool) -> None:
     rng = np.random.default_rng(0)
     table, page, counts = np.array([[3, 0, 2], [1, 4, 0]], np.int32), 16, [40, 17]
     pages = rng.standard_normal((5, page, 1, 32)).astype(np.float16)
-    lead, ends = ((6,), [2, 6]) if packed else ((2, 3), None)
+    lead, ends = ((6,), [2, 5]) if packed else ((2, 3), None)  # packed: one row behind the last sequence
     q = rng.standard_normal((*lead, 4, 32)).astype(np.float16)
     ids = np.stack([rng.permutation(40)[:20] for _ in range(6)]).astype(np.int32).reshape(*lead, 1, 20)
     layout = "TND" if packed else "BSND"
@@ -232,6 +232,8 @@ REFUSED = {
         OpArgumentError,
         "actual_seq_lengths_kv is 2 lengths; accepted: one per sequence, B = 1",
     ),
+    "numpy_lengths": (dict(actual_seq_lengths_kv=np.array([6], np.int32)), OpDtypeError,
+                      "dtype of actual_seq_lengths_kv is int32 (a NumPy array); accepted: int32 or int64 of a Mind"),
     "block_table": (
         dict(block_table=zeros(1, 8, dtype=np.int32)),
         OpArgumentError,

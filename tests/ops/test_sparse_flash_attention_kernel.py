@@ -62,10 +62,12 @@ CASES = [
 ]
 
 
-def check(case: Case, soc: str, engine: str = "native", deterministic: bool = False) -> None:
-    """Every output and gradient within the limit of its dtype."""
+def check(case: Case, soc: str, engine: str = "native", deterministic: bool = False, rounded_out: bool = False) -> None:
+    """Every output and gradient within the limit of its dtype. ``rounded_out``: the golden gradient takes attention_out
+    from the kernel, as the op does."""
     t = tensors_of(case)
-    actual, expected = run_kernels(case, t, soc, engine, deterministic), run_golden(case, t)
+    actual = run_kernels(case, t, soc, engine, deterministic)
+    expected = run_golden(case, t, actual["attention_out"] if rounded_out else None)
     for name, wanted in expected.items():
         limit = 1e-5 if name.startswith("softmax") else LIMIT[case.dtype]
         value = actual[name].astype(np.float64)
@@ -115,7 +117,7 @@ def test_grid(lengths: str, packed: bool, mode: int, block: int, n1: int) -> Non
         case = Case(s1, s2, n1, max(128 // block, 4), d, None, rope, block, mode, 1 if packed else 2, 1, dtype, packed,
                     q_lengths, kv_lengths)
         for soc in SOCS if dtype == "float16" and n1 < 64 else ("Ascend910B1",):
-            check(case, soc)
+            check(case, soc, rounded_out=True)
 
 
 def test_gradients_of_keys_never_selected_are_exactly_zero() -> None:

@@ -9,10 +9,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kernels2 import GUARD, run_kernel
 
-from ms_custom_ops import tik
-from ms_custom_ops.errors import TikError
-from ms_custom_ops.soc import use_soc
-
 QUIET = {"deadline": None, "max_examples": 15, "suppress_health_check": list(HealthCheck)}
 GATHERED = ("int16", "uint16", "float16", "float32", "int32", "uint32")
 KINDS = st.sampled_from(GATHERED)
@@ -219,28 +215,6 @@ def test_vcbd_and_its_mode(mode):
     assert out["n"][0] == mode
 
 
-@pytest.mark.parametrize("mode", [0, 1], ids=["saturate", "low bits"])
-def test_float_conversions_obey_the_mode(mode):
-    x = np.array([1.5, -1.5, 300.0, -129.0, 1e9, 3e9, np.inf, np.nan] * 8, np.float32)
-    def body(t, k):
-        t.set_fp2int_mode(mode)
-        t.vec_conv(64, "to-zero", k.y, k.x, 1, 8, 8)
-    y = run_kernel(body, {"x": x}, {"y": ("int32", 64)})["y"][:8]
-    low = [1, -1, 300, -129, 10**9, 3 * 10**9 - 2**32, 0, 0]
-    assert list(y) == (low if mode else [1, -1, 300, -129, 10**9, 2**31 - 1, 2**31 - 1, 0])
-
-
-def test_set_fp2fp_mode():
-    x = np.full(128, 60000, np.float16)
-    def body(t, k):
-        t.set_fp2fp_mode(1)
-        t.vec_add(128, k.y, k.x, k.x, 1, 8, 8, 8)
-        t.set_fp2fp_mode(0)
-        t.vec_add(128, k.z, k.x, k.x, 1, 8, 8, 8)
-    out = run_kernel(body, {"x": x}, {"y": ("float16", 128), "z": ("float16", 128)}, "Ascend910B1", saturate=True)
-    assert np.isinf(out["y"]).all() and (out["z"] == 65504).all()
-
-
 @pytest.mark.parametrize("high", [False, True], ids=["low", "high"])
 @pytest.mark.parametrize("vector", [False, True], ids=["word", "vector"])
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
@@ -283,121 +257,3 @@ def test_vec_sel_with_scalars(dtype, mode, first, second):
     chosen = bits if mode else np.tile(bits[:lanes], 2)
     want = np.where(chosen, a if first == "t" else 100, c if second == "t" else -100)
     assert np.array_equal(y, want.astype(dtype))
-
-
-@pytest.mark.parametrize("soc", ["Ascend310", "Ascend910A", "Ascend910B1"])
-@pytest.mark.parametrize("api, formula", [("vec_ln_high_preci", np.log), ("vec_expm1_high_preci", np.expm1)])
-@pytest.mark.parametrize("mask, repeat, rep", [(128, 3, 8), (17, 1, 8), (100, 2, 0), ([1, 5], 2, 8)], ids=str)
-def test_half_high_precision(api, formula, mask, repeat, rep, soc):
-    rng = np.random.default_rng(5)
-    x = np.exp(rng.uniform(-9, 4, repeat * 128)).astype(np.float16)
-    if api == "vec_expm1_high_preci":
-        x = np.where(rng.random(x.size) < 0.5, x, -x).astype(np.float16)
-        x = np.clip(x, -10, 10).astype(np.float16)
-    size = 11 * repeat * 128
-    y = run_kernel(lambda t, k: getattr(t, api)(mask, k.y, k.x, k.w, repeat, 8, rep), {"x": x},
-                   {"y": ("float16", repeat * 128), "w": ("float16", size)}, soc, ulp=1)["y"].reshape(repeat, 128)
-    rows = x.reshape(repeat, 128) if rep else np.tile(x[:128], (repeat, 1))
-    on = np.zeros(128, bool)
-    on[[0, 2, 64] if isinstance(mask, list) else slice(mask)] = True
-    with np.errstate(all="ignore"):
-        want = formula(rows.astype(np.float64)).astype(np.float16)
-    steps = np.abs(y.view(np.int16).astype(int) - want.view(np.int16))[:, on]
-    assert steps.max() <= 1, steps.max()
-    assert (y[:, ~on] == GUARD).all()
-
-
-def test_control_registers_read_back():
-    def body(t, k):
-        s = t.Scalar("uint64", "s")
-        t.set_overflow_status(5)
-        t.get_overflow_status(s)
-        k.n[0].set_as(s)
-        t.set_small_channel(True)
-        t.mov_small_channel_to_scalar(s)
-        k.n[1].set_as(s)
-        t.set_system_cache(2)
-        t.mov_system_cache_to_scalar(s)
-        k.n[2].set_as(s)
-        t.set_atomic_add(1)
-        t.mov_atomic_add_to_scalar(s)
-        k.n[3].set_as(s)
-        t.set_atomic_add(0)
-        t.mov_overflow_warning_to_scalar(s)
-        k.n[4].set_as(s)
-        t.set_cond_task_id(3)
-        t.instr_preload(0, 4)
-        t.set_vbi_options(True)
-    assert list(run_kernel(body, {}, {"n": ("uint64", 8)}, "Ascend910A")["n"][:5]) == [5, 1, 2, 1, 5]
-
-
-def test_multi_for_range_and_address_lists():
-    def body(t, k):
-        total = t.Scalar("int32", "total", 0)
-        with t.multi_for_range((0, 1), (3, 4)) as (i, j):
-            total.set_as(total + i * 10 + j)
-        k.n[0].set_as(total)
-        addresses = t.TensorAddrList(4, "local.UB", "addresses")
-        t.data_move(addresses, k.x, 0, 1, 1, 0, 0)
-        k.a[0].set_as(addresses[2].value)
-    x = np.array([11, 22, 33, 44], np.uint64)
-    out = run_kernel(body, {"x": x}, {"n": ("int32", 8), "a": ("uint64", 4)}, "Ascend910A")
-    assert out["n"][0] == sum(i * 10 + j for i in range(3) for j in range(1, 4))
-    assert out["a"][0] == 33
-
-
-@pytest.mark.parametrize("soc", ["Ascend310", "Ascend910A"])
-@pytest.mark.parametrize("dtype, factor", [("float16", 6), ("float32", 4)])
-@pytest.mark.parametrize("api, power", [("vec_rsqrt_high_preci", -0.5), ("vec_rec_high_preci", -1.0)])
-@pytest.mark.parametrize("mask, repeat", [(64, 3), (17, 1)], ids=str)
-def test_newton_high_precision(api, power, dtype, factor, mask, repeat, soc):
-    rng = np.random.default_rng(13)
-    lanes = lanes_of(dtype)
-    x = np.exp(rng.uniform(-4, 4, repeat * lanes)).astype(dtype)
-    y = run_kernel(lambda t, k: getattr(t, api)(mask, k.y, k.x, k.w, repeat, 8, 8), {"x": x},
-                   {"y": (dtype, repeat * lanes), "w": ("float32", factor * repeat * lanes)}, soc, ulp=4)["y"]
-    on = np.arange(repeat * lanes) % lanes < mask
-    np.testing.assert_allclose(y[on], x[on].astype(np.float64) ** power, rtol=1e-3 if dtype == "float16" else 1e-6)
-    assert (y[~on] == GUARD).all()
-
-
-def test_conditions_views_and_return():
-    def body(t, k):
-        a = t.Scalar("int32", "a")
-        a.set_as(k.x[0])
-        with t.if_scope(tik.all(a > 1, tik.any(a == 2, a == 3), tik.negate(a == 3))):
-            k.y[0].set_as(a)
-        with t.elif_scope(a == 3):
-            k.y[0].set_as(100)
-        with t.else_scope():
-            k.y[0].set_as(200)
-        with t.new_stmt_scope():
-            words = t.Tensor("int32", (2, 4), tik.scope_ubuf, "words")
-            t.data_move(words, k.x, 0, 1, 1, 0, 0)
-            k.y[1].set_as(words.reshape((4, 2)).flatten()[5])
-            halves = words.reinterpret_cast_to("uint16")
-            k.y.reinterpret_cast_to("uint16")[4].set_as(halves[2])
-        values = t.ScalarArray("int32", 2, "values", [5, 6])
-        k.y[4].set_as(values[a - 2])
-        with t.if_scope(a == 3):
-            t.tik_return()
-        k.y[5].set_as(1)
-
-    for first, want in ((2, [2, 60, 7 << 0 | 20, GUARD, 5, 1]), (3, None)):
-        x = np.array([first, 20, 30, 40, 50, 60, 70, 80], np.int32)
-        y = run_kernel(body, {"x": x}, {"y": ("int32", 8)}, "Ascend910A")["y"]
-        if want is None:  # the block ended: nothing came out
-            assert (y == 0).all()
-        else:
-            assert list(y[:2]) == want[:2] and y[2] & 0xFFFF == 20 and list(y[4:6]) == want[4:]
-
-
-def test_tiling_parameters_are_checked():
-    with use_soc("Ascend910A"):
-        t = tik.Tik()
-        x = t.Tensor("float16", (16,), tik.scope_gm, "x")
-        tiling = t.Tensor("int64", (4,), tik.scope_gm, "tiling")
-        t.set_tiling_params([x], tiling)
-        assert t.tiling_gm is tiling
-        with pytest.raises(TikError, match="set_tiling_params: tiling_gm is int"):
-            t.set_tiling_params([x], 3)

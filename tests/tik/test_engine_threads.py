@@ -176,11 +176,14 @@ def test_programs_run_at_the_same_time():
 
 
 def _child(queue, x) -> None:
+    found = engine._library().mco_table_find(b"fork-test")
+    assert found, "the table of the parent is lost"
     queue.put(engine.run(adds_to_one_row("float32", 64), [x], threads=3)[0].tobytes())
 
 
 def test_a_child_of_fork_runs_on_threads_of_its_own():
     x = rows("float32", 64)
+    engine.put_in_table("fork-test", adds_to_one_row("float32", 64).to_bytes())
     with threads(3):
         want = engine.run(adds_to_one_row("float32", 64), [x])[0].tobytes()
         context = multiprocessing.get_context("fork")

@@ -296,9 +296,9 @@ def test_every_documented_template_is_a_method(t: tik.Tik) -> None:
     assert len(methods) == len(TEMPLATES) + 24 and all(m.__doc__ for m in methods)
 
 
-SCOPED = ("for_range", "if_scope", "elif_scope", "else_scope", "new_stmt_scope")
+SCOPED = ("for_range", "for_range_", "multi_for_range", "if_scope", "elif_scope", "else_scope", "new_stmt_scope")
 NOT_RECORDED = ("Tensor", "Scalar", "ScalarArray", "InputScalar", "BuildCCE", "get_available_buffer_size",
-                "get_left_buffer_size")
+                "get_left_buffer_size", "TensorAddrList")
 
 
 def test_no_method_records_or_checks_in_a_dead_branch(t: tik.Tik) -> None:

@@ -6,10 +6,44 @@ Definitions register themselves in :data:`DEFINITIONS` under their ISA name when
 
 from __future__ import annotations
 
-from ms_custom_ops.tik.reference import compare, convert, cube, move, reduce, sync, transpose, vector
+from ms_custom_ops.tik.reference import (
+    compact,
+    compare,
+    convert,
+    cube,
+    fused,
+    gather,
+    img2col,
+    l0c,
+    move,
+    proposal,
+    reduce,
+    shape,
+    sort,
+    sync,
+    transpose,
+    vector,
+)
 from ms_custom_ops.tik.reference.call import DEFINITIONS
 from ms_custom_ops.tik.reference.control import run_reference
 
 __all__ = ["DEFINITIONS", "DEFINITION_MODULES", "run_reference"]
 
-DEFINITION_MODULES = (compare, convert, cube, move, reduce, sync, transpose, vector)
+DEFINITION_MODULES = (
+    compact,
+    compare,
+    convert,
+    cube,
+    fused,
+    gather,
+    img2col,
+    l0c,
+    move,
+    proposal,
+    reduce,
+    shape,
+    sort,
+    sync,
+    transpose,
+    vector,
+)

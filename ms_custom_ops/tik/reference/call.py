@@ -14,7 +14,7 @@ from ms_custom_ops.tik.isa import ISA
 from ms_custom_ops.tik.reference.memory import Operand
 
 # Arguments that are values; every other one is an integer, and all but the mask words (bits) must not be negative.
-VALUE_ARGS = frozenset({"scalar", "deqscale", "pad_value"})
+VALUE_ARGS = frozenset({"scalar", "scalar1", "deqscale", "pad_value"})
 MASK_ARGS = frozenset({"mask0", "mask1"})
 ON_CHIP = ("ub", "l1", "l0a", "l0b", "l0c", "bt", "smask")
 
@@ -22,8 +22,11 @@ ON_CHIP = ("ub", "l1", "l0a", "l0b", "l0c", "bt", "smask")
 class BlockState:
     """What instructions leave behind for later ones of the same block."""
 
-    def __init__(self) -> None:
+    def __init__(self, program_saturate: bool = True) -> None:
+        self.program_saturate = program_saturate  # atomic adds keep it whatever set_mode says
         self.atomic: str | None = None
+        self.saturate: bool | None = None  # of set_mode; None: as the Program says
+        self.wrap = False  # vconv into an integer keeps the low bits
 
 
 class Call:

@@ -92,7 +92,7 @@ class Block:
         self.barrier_at = ""
         self.memory: BlockMemory
         self.registers: Registers
-        self.state = BlockState()
+        self.state = BlockState(program.saturate)
 
     def run(self) -> Walk:
         """Walk the body; the arenas exist only while the block runs."""
@@ -195,7 +195,7 @@ class Block:
             operands,
             args,
             attrs,
-            self.program.saturate,
+            self.program.saturate if self.state.saturate is None else self.state.saturate,
             where,
             self.state,
             lambda name, dtype: convert(args[name], kinds[name], dtype),

@@ -17,20 +17,26 @@ from ms_custom_ops.tik.reference.numbers import (
     saturate_to_int,
     saturated,
     widen,
+    wrap_to_int,
 )
 
 _DEQ_SCALE = np.float32(2.0**17)
 
 
-def convert(x: np.ndarray, source: str, target: str, mode: int, saturate: bool) -> np.ndarray:
-    """Values of dtype ``source`` as dtype ``target`` by a rounding mode."""
+def convert(
+    x: np.ndarray, source: str, target: str, mode: int, saturate: bool, wrap: bool = False
+) -> np.ndarray:
+    """Values of dtype ``source`` as dtype ``target`` by a rounding mode; ``wrap`` keeps low bits of integers."""
     if source not in FLOATS and target not in FLOATS:
+        if wrap:
+            return x.astype(DTYPES[target].numpy)
         low, high = INT_RANGE[target]
         limits = np.iinfo(x.dtype)
         return np.clip(x, max(low, limits.min), min(high, limits.max)).astype(DTYPES[target].numpy)
     wide = x.astype(np.float64) if source in FLOATS else int_to_float64_odd(x)
     if target not in FLOATS:
-        return saturate_to_int(round_integral(wide, mode), target)
+        whole = round_integral(wide, mode)
+        return wrap_to_int(whole, target) if wrap else saturate_to_int(whole, target)
     if source == target == "float32" and mode:
         wide = round_integral(wide, mode)
     result = round_float(wide, target, mode)
@@ -67,7 +73,7 @@ def vconv(call: Call) -> None:
     def body(rows: slice, x: np.ndarray) -> np.ndarray:
         if has_deq:
             return dequantized(x, deqscale, call.saturate)
-        return convert(x, src.dtype, dst.dtype, mode, call.saturate)
+        return convert(x, src.dtype, dst.dtype, mode, call.saturate, call.block.wrap)
 
     run_repeats(target, [source], body)
 

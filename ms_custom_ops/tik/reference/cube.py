@@ -17,7 +17,7 @@ from ms_custom_ops.tik.reference.numbers import fused_multiply_add, narrow, wide
 
 SIDE = 16  # rows and columns of a fractal of the result
 _BYTES = frozenset({"int8", "uint8"})
-_ACCEPTED = {
+ACCEPTED = {
     "float16": {"float16", "float32"},
     "bfloat16": {"float32"},
     "float32": {"float32"},
@@ -71,11 +71,11 @@ def _accumulate(
     """dst (+)= a @ b with the element offsets ``at`` of a, b and dst."""
     dst = call["dst"]
     call.need_on_chip(dst, a, b)
-    call.need_dtype(a, _ACCEPTED)
+    call.need_dtype(a, ACCEPTED)
     mixed = {a.dtype, b.dtype} == _BYTES
     if not mixed:
         call.need_same_dtype(a, b)
-    call.need_dtype(dst, {"int32"} if mixed else _ACCEPTED[a.dtype])
+    call.need_dtype(dst, {"int32"} if mixed else ACCEPTED[a.dtype])
     a_at, b_at, c_at = (o.positions(offsets * o.size) for o, offsets in zip((a, b, dst), at, strict=True))
     old = widen(dst.load(c_at), dst.dtype)
     total = product(a.load(a_at), b.load(b_at), old if accumulate else np.zeros_like(old), a.dtype)

@@ -36,7 +36,7 @@ def _land(call: Call, first: int, raw: np.ndarray) -> None:
     call.need(dst.dtype == atomic, "dtype of dst", dst.dtype, f"{atomic} of set_atomic_add")
     call.need(raw.size % dst.size == 0, "burst", f"{raw.size} bytes", f"whole elements of {dst.size} bytes")
     old, new = (widen(r.copy().view(dst.numpy), dst.dtype) for r in (target, raw))
-    target[:] = narrow(old + new, dst.dtype, call.saturate).view(np.uint8)
+    target[:] = narrow(old + new, dst.dtype, call.block.program_saturate).view(np.uint8)
 
 
 def _check_bursts(operand: Operand, count: int, length: int, step: int) -> None:

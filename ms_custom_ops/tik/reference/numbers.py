@@ -111,6 +111,13 @@ def saturate_to_int(x: np.ndarray, dtype: str) -> np.ndarray:
     return result
 
 
+def wrap_to_int(x: np.ndarray, dtype: str) -> np.ndarray:
+    """The low bits of integral float64 ``x``; NaN and infinities give 0."""
+    bits = 8 * SIZE[dtype]
+    exact = [int(v) % (1 << bits) if np.isfinite(v) else 0 for v in x.reshape(-1).tolist()]
+    return np.array(exact, _BITS[SIZE[dtype]]).reshape(x.shape).view(DTYPES[dtype].numpy)
+
+
 def int_to_float64_odd(x: np.ndarray) -> np.ndarray:
     """Integers as float64; 64-bit ones rounded to odd, so that rounding that to 24 bits or fewer is exact."""
     if x.dtype.itemsize < 8:

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gather and scatter by byte offsets, broadcasts of elements to blocks, index ramps, copies, border blocks.
+#include <vector>
+
+#include "handlers.h"
+#include "picks.h"
+
+namespace mco {
+
+namespace {
+
+constexpr int kGatherSrc = 1, kGatherOffset = 2;
+constexpr int kBiSrc = 1, kBiWeight = 2, kBiOffset = 3;
+
+// base + the byte offset of every lane, one per lane and repeat; what lanes that are off hold is not read.
+std::vector<int64_t> lane_offsets(Machine& m, const Instr& in, const Plan& p, int64_t base) {
+  const DType t = in.tensors[kGatherOffset].dtype;
+  const Wide last = Wide(p.repeats - 1) * p.lanes;
+  const Wide lo = p.by_bits ? p.first * 4 : 0, hi = (last + (p.by_bits ? p.end : p.last)) * 4;
+  const uint8_t* at = m.read(in, kGatherOffset, lo, hi);
+  std::vector<int64_t> offsets(size_t(p.repeats) * size_t(p.lanes));
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    each_lane(p, r, [&](int lane) {
+      const int64_t n = r * p.lanes + lane;
+      offsets[size_t(n)] = base + load_int(at + n * 4, t);
+    });
+  }
+  return offsets;
+}
+
+Span span_of(const Plan& p, const std::vector<int64_t>& offsets, int size) {
+  Span s;
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    each_lane(p, r, [&](int lane) {
+      const int64_t at = offsets[size_t(r * p.lanes + lane)];
+      s.add(at, Wide(at) + size);
+    });
+  }
+  return s;
+}
+
+}  // namespace
+
+void check_gather(const Program& p, const Instr& in) {
+  need_on_chip(p, in);
+  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
+  need_dtype(p, in, 0, kMoved);
+  need_same_dtype(p, in, 0, 1);
+  need_dtype(p, in, kGatherOffset, bit(U32) | bit(I32));
+}
+
+void run_vgather(Machine& m, const Instr& in) {
+  Plan local;
+  const Plan& p = plan_of(m, in, local);
+  const int64_t base = m.arg(in, in.op->shape.mask0 + 3);
+  if (p.empty()) return;
+  const std::vector<int64_t> offsets = lane_offsets(m, in, p, base);
+  const int size = in.tensors[0].size;
+  const Span s = span_of(p, offsets, size);
+  const uint8_t* src = m.read(in, kGatherSrc, s.lo, s.hi);
+  const Lanes& d = p.operand[0];
+  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  alignas(64) uint8_t dense[kVectorBytes + 64] = {};
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    each_lane(p, r, [&](int lane) {
+      std::memcpy(dense + lane * size, src + offsets[size_t(r * p.lanes + lane)], size_t(size));
+    });
+    scatter_lanes(dst + r * d.rep, dense, d, p, p.on(r));
+  }
+}
+
+void run_vscatter(Machine& m, const Instr& in) {
+  Plan local;
+  const Plan& p = plan_of(m, in, local);
+  const int64_t base = m.arg(in, in.op->shape.mask0 + 3);
+  if (p.empty()) return;
+  const std::vector<int64_t> offsets = lane_offsets(m, in, p, base);
+  const int size = in.tensors[0].size;
+  const Lanes& l = p.operand[0];
+  const uint8_t* src = m.read(in, kGatherSrc, l.lo, l.hi);
+  const Span s = span_of(p, offsets, size);
+  uint8_t* dst = m.write(in, 0, s.lo, s.hi);
+  alignas(64) uint8_t dense[kVectorBytes + 64] = {};
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    gather_lanes(dense, src + r * l.rep, l, p, p.on(r));
+    each_lane(p, r, [&](int lane) {
+      std::memcpy(dst + offsets[size_t(r * p.lanes + lane)], dense + lane * size, size_t(size));
+    });
+  }
+}
+
+void check_gatherb(const Program& p, const Instr& in) {
+  need_on_chip(p, in);
+  need_same_dtype(p, in, 0, 1);
+  need_dtype(p, in, kGatherOffset, bit(U32));
+}
+
+void run_vgatherb(Machine& m, const Instr& in) {
+  const int64_t repeat = m.arg(in, 0), blk = m.arg(in, 1), rep = m.arg(in, 2);
+  if (repeat == 0) return;
+  const uint8_t* at = m.read(in, kGatherOffset, 0, Wide(repeat) * kBlocks * 4);
+  std::vector<uint32_t> heads(size_t(repeat) * kBlocks);
+  std::memcpy(heads.data(), at, heads.size() * 4);
+  Span s;
+  for (uint32_t head : heads) s.add(head, Wide(head) + kBlockBytes);
+  const uint8_t* src = m.read(in, kGatherSrc, s.lo, s.hi);
+  uint8_t* dst = m.write(in, 0, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
+  uint8_t dense[kVectorBytes];
+  for (int64_t r = 0; r < repeat; ++r) {
+    for (int b = 0; b < kBlocks; ++b) std::memcpy(dense + b * kBlockBytes, src + heads[size_t(r * kBlocks + b)], kBlockBytes);
+    for (int b = 0; b < kBlocks; ++b) std::memcpy(dst + r * rep + b * blk, dense + b * kBlockBytes, kBlockBytes);
+  }
+}
+
+void check_bcb(const Program& p, const Instr& in) {
+  need_on_chip(p, in);
+  need_dtype(p, in, 0, kMoved);
+  need_same_dtype(p, in, 0, 1);
+}
+
+void run_vbcb(Machine& m, const Instr& in) {
+  const int64_t repeat = m.arg(in, 0), blk = m.arg(in, 1), rep = m.arg(in, 2);
+  if (repeat == 0) return;
+  const int size = in.tensors[0].size;
+  const uint8_t* src = m.read(in, 1, 0, Wide(repeat) * kBlocks * size);
+  uint8_t* dst = m.write(in, 0, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
+  for (int64_t r = 0; r < repeat; ++r) {
+    uint8_t row[kBlocks * 4];
+    std::memcpy(row, src + r * kBlocks * size, size_t(kBlocks * size));
+    for (int b = 0; b < kBlocks; ++b) {
+      uint8_t* to = dst + r * rep + b * blk;
+      for (int64_t i = 0; i < kBlockBytes; i += size) std::memcpy(to + i, row + b * size, size_t(size));
+    }
+  }
+}
+
+void check_vci(const Program& p, const Instr& in) {
+  need_on_chip(p, in);
+  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
+  need_dtype(p, in, 0, kNumeric);
+}
+
+void run_vci(Machine& m, const Instr& in) {
+  Plan local;
+  const Plan& p = plan_of(m, in, local);
+  const DType t = in.tensors[0].dtype;
+  const Value start = m.value_arg(in, in.op->shape.mask0 + 3, t);
+  if (p.empty()) return;
+  const Lanes& d = p.operand[0];
+  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  alignas(64) uint8_t dense[kVectorBytes + 64] = {};
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    each_lane(p, r, [&](int lane) {
+      const int64_t n = r * p.lanes + lane;
+      if (is_float(t)) {
+        store_float(dense + lane * d.size, float(start.f) + float(n), t, m.saturate);
+      } else {
+        const int64_t v = start.i + n;
+        std::memcpy(dense + lane * d.size, &v, size_t(d.size));
+      }
+    });
+    scatter_lanes(dst + r * d.rep, dense, d, p, p.on(r));
+  }
+}
+
+void check_copy(const Program& p, const Instr& in) {
+  check_bcb(p, in);
+  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
+}
+
+void run_vcopy(Machine& m, const Instr& in) {
+  Plan local;
+  const Plan& p = plan_of(m, in, local);
+  if (p.empty()) return;
+  const Lanes &d = p.operand[0], &s = p.operand[1];
+  const uint8_t* src = m.read(in, 1, s.lo, s.hi);
+  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  alignas(64) uint8_t dense[kVectorBytes + 64] = {};
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    gather_lanes(dense, src + r * s.rep, s, p, p.on(r));
+    scatter_lanes(dst + r * d.rep, dense, d, p, p.on(r));
+  }
+}
+
+void check_padding(const Program& p, const Instr& in) {
+  check_copy(p, in);
+  need_attr(p, in, "pad_mode", 0, 2);
+  need_attr(p, in, "pad_side", 0, 1);
+}
+
+// The block beside block x of n elements: nearest, mirrored with or without the edge.
+static void border(uint8_t* to, const uint8_t* x, int size, int64_t mode, bool right) {
+  const int n = int(kBlockBytes / size);
+  for (int i = 0; i < n; ++i) {
+    const int from = mode == 0 ? (right ? n - 1 : 0) : mode == 1 ? n - 1 - i : right ? n - 2 - i : n - i;
+    if (from < 0 || from >= n) {
+      std::memset(to + i * size, 0, size_t(size));
+    } else {
+      std::memcpy(to + i * size, x + from * size, size_t(size));
+    }
+  }
+}
+
+void run_vpadding(Machine& m, const Instr& in) {
+  Plan local;
+  const Plan& p = plan_of(m, in, local);
+  if (p.empty()) return;
+  const Lanes &d = p.operand[0], &s = p.operand[1];
+  Span span;
+  for (int64_t r : {int64_t(0), std::max<int64_t>(p.repeats - 2, 0), p.repeats - 1}) {
+    for (int b = 0; b < kBlocks; ++b) {
+      if (block_on(p, b, r)) span.add(Wide(r) * s.rep + Wide(b) * s.blk, Wide(r) * s.rep + Wide(b) * s.blk + kBlockBytes);
+    }
+  }
+  const uint8_t* src = m.read(in, 1, span.lo, span.hi);
+  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  alignas(64) uint8_t dense[kVectorBytes + 64] = {};
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    for (int b = 0; b < kBlocks; ++b) {
+      if (block_on(p, b, r)) border(dense + b * kBlockBytes, src + r * s.rep + b * s.blk, s.size, in.attrs[1], in.attrs[2] != 0);
+    }
+    scatter_lanes(dst + r * d.rep, dense, d, p, p.on(r));
+  }
+}
+
+void check_vbi(const Program& p, const Instr& in) {
+  need_on_chip(p, in);
+  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
+  need_attr(p, in, "repeat_mode", 0, 1);
+  need_dtype(p, in, 0, kScores);
+  need_same_dtype(p, in, 0, kBiSrc);
+  need_same_dtype(p, in, 0, kBiWeight);
+  need_dtype(p, in, kBiOffset, bit(U32));
+}
+
+void run_vbi(Machine& m, const Instr& in) {
+  Plan local;
+  const Plan& p = plan_of(m, in, local);
+  const int64_t steps = m.arg(in, in.op->shape.mask0 + 3);
+  if (p.empty() || steps == 0) return;
+  const bool per_block = in.attrs[1] != 0;
+  const DType t = in.tensors[0].dtype;
+  const int size = kSize[t], width = p.lanes / kBlocks;
+  Span heads_span, weight_span, src_span;
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    for (int b = 0; b < kBlocks; ++b) {
+      if (!block_on(p, b, r)) continue;
+      const Wide first = Wide(r) * steps, last = first + steps - 1;
+      heads_span.add((first * kBlocks + b) * 4, (last * kBlocks + b + 1) * 4);
+      if (per_block) {
+        weight_span.add((first * kBlocks + b) * size, (last * kBlocks + b + 1) * size);
+      } else {
+        weight_span.add(first * size, (last + 1) * size);
+      }
+    }
+  }
+  const uint8_t* at = m.read(in, kBiOffset, heads_span.lo, heads_span.hi);
+  const uint8_t* w = m.read(in, kBiWeight, weight_span.lo, weight_span.hi);
+  const std::vector<uint8_t> head_bytes(at + int64_t(heads_span.lo), at + int64_t(heads_span.hi));
+  const std::vector<uint8_t> weights(w + int64_t(weight_span.lo), w + int64_t(weight_span.hi));
+  auto head = [&](int64_t r, int64_t h, int b) {
+    return load_int(head_bytes.data() + ((r * steps + h) * kBlocks + b) * 4 - int64_t(heads_span.lo), U32);
+  };
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    each_lane(p, r, [&](int lane) {
+      for (int64_t h = 0; h < steps; ++h) {
+        const int64_t from = head(r, h, lane / width) + lane % width * size;
+        src_span.add(from, Wide(from) + size);
+      }
+    });
+  }
+  const uint8_t* src = m.read(in, kBiSrc, src_span.lo, src_span.hi);
+  const Lanes& d = p.operand[0];
+  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  alignas(64) uint8_t dense[kVectorBytes + 64] = {};
+  for (int64_t r = 0; r < p.repeats; ++r) {
+    each_lane(p, r, [&](int lane) {
+      const int b = lane / width;
+      float total = 0;
+      for (int64_t h = 0; h < steps; ++h) {
+        const int64_t n = per_block ? (r * steps + h) * kBlocks + b : r * steps + h;
+        const float weight = load_float(weights.data() + n * size - int64_t(weight_span.lo), t);
+        const float x = load_float(src + head(r, h, b) + lane % width * size, t);
+        const float product = rounded(x * weight, t, m.saturate);
+        total = h == 0 ? product : rounded(total + product, t, m.saturate);
+      }
+      store_float(dense + lane * size, total, t, m.saturate);
+    });
+    scatter_lanes(dst + r * d.rep, dense, d, p, p.on(r));
+  }
+}
+
+}  // namespace mco

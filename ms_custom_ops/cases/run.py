@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs one planned case on one chip and judges it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ms_custom_ops.cases.compare import judge, measure
+from ms_custom_ops.cases.data import make_arrays, numpy_dtype, stored, view
+from ms_custom_ops.cases.knowledge import golden_outputs, knowledge_of
+from ms_custom_ops.cases.model import PlannedCase, Result
+from ms_custom_ops.errors import MsCustomOpsError
+from ms_custom_ops.tik import ir
+
+WAYS = ("native", "reference", "mindspore")
+
+
+def run_case(case: PlannedCase, soc: str, way: str = "native") -> Result:
+    """Runs ``case``; nothing is raised but for a ``way`` that does not exist.
+
+    Args:
+        case: from :func:`file_cases` or :func:`smoke_cases`.
+        soc: full chip name.
+        way: engine "native" or "reference", without MindSpore; or "mindspore": the op in GRAPH mode.
+    """
+    if way not in WAYS:
+        raise ValueError(f"run_case: way is {way!r}; accepted: {', '.join(WAYS)}")
+    result, start = Result(case, soc, way), time.perf_counter()
+    try:
+        arrays = make_arrays(case)
+        outputs = _mindspore(case, arrays, soc) if way == "mindspore" else _engine(case, arrays, soc, way)
+    except MsCustomOpsError as error:
+        _refused(result, error)
+    except Exception as error:  # whatever a case meets is a result, not the end of the run
+        result.verdict, result.message = "error", f"{type(error).__name__}: {error}"
+    else:
+        if case.invalid:
+            result.verdict, result.message = "fail", f"accepted, but is invalid ({case.invalid})"
+        else:
+            _judge(result, arrays, outputs)
+    result.seconds = time.perf_counter() - start
+    return result
+
+
+def _refused(result: Result, error: MsCustomOpsError) -> None:
+    case = result.case
+    result.message = f"{type(error).__name__}: {error}"
+    if not case.invalid:
+        result.verdict = "error"
+    elif case.expected_error not in str(error):
+        result.verdict = "fail"
+        result.message = f"refused without '{case.expected_error}' in the text: {result.message}"
+
+
+def _judge(result: Result, arrays: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> None:
+    """Errors of every output, then every comparator; the first that fails is the message."""
+    case, op = result.case, result.case.op
+    known = knowledge_of(op)
+    golden = golden_outputs(op, arrays, case.attrs, case.symbols)
+    there = [i for i, ret in enumerate(op.returns) if ret.name in outputs]
+    actual = [outputs[op.returns[i].name] for i in there]
+    if known.visible is not None:
+        actual = known.visible(actual, case.symbols)
+    accuracy = str(case.dtypes[op.dtype_group[0]])
+    try:
+        for i, array in zip(there, actual, strict=True):
+            ret = op.returns[i]
+            source = ret.dtype_from
+            dtype = case.dtypes.get(source) or source
+            if array.dtype != numpy_dtype(dtype):
+                raise AssertionError(f"{ret.name}: dtype is {array.dtype}, should be {dtype}")
+            result.outputs.append(measure(ret.name, array, golden[i]))
+            judge(op, case.standards, ret.name, array, golden[i], dtype, accuracy)
+    except AssertionError as error:
+        result.verdict, result.message = "fail", str(error)
+
+
+def _views(case: PlannedCase, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    layouts = {n: case.layouts.get(n, "contiguous") for n in arrays}
+    return {n: view(stored(a, layouts[n]), layouts[n]) for n, a in arrays.items()}
+
+
+def _flat(array: np.ndarray, buffer: ir.Buffer) -> np.ndarray:
+    """In the shape that the kernel gave the tensor: it may see (B, S) as (B*S,), the bytes are the same."""
+    shape = tuple(buffer.shape)
+    whole = all(isinstance(d, int) and d >= 0 for d in shape)
+    return array.reshape(shape) if whole and math.prod(shape) == array.size else array
+
+
+def _engine(case: PlannedCase, arrays: dict[str, np.ndarray], soc: str, engine_name: str) -> dict[str, np.ndarray]:
+    """Outputs by name: trace for ``soc``, run on an engine of this package."""
+    from ms_custom_ops import engine
+    from ms_custom_ops.compiler import compile_call, describe_call
+
+    given, attrs, lift = _views(case, arrays), dict(case.attrs), None
+    function = knowledge_of(case.op).function
+    if case.form == "function" and function is not None:
+        given, attrs, lift = function.lower(given, attrs)
+    call = describe_call(case.op, {n: a.shape for n, a in given.items()}, dict(case.dtypes), attrs, soc)
+    compiled = compile_call(call)
+    program = compiled.program
+    feed = [_flat(given[n], program.buffers[i]) for n, i in zip(compiled.inputs, program.inputs, strict=True)]
+    outputs = engine.run(program, feed, engine=engine_name)
+    shapes = {name: shape for name, shape, _ in call.outputs}
+    outputs = [a.reshape(shapes[n]) for n, a in zip(compiled.outputs, outputs, strict=True)]
+    return dict(zip(compiled.outputs, lift(outputs) if lift else outputs, strict=True))
+
+
+def _mindspore(case: PlannedCase, arrays: Mapping[str, np.ndarray], soc: str) -> dict[str, Any]:
+    from ms_custom_ops.cases.run_mindspore import run_graph
+
+    layouts = {n: case.layouts.get(n, "contiguous") for n in arrays}
+    return run_graph(case, {n: stored(a, layouts[n]) for n, a in arrays.items()}, soc)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorAddrList: lists of GM addresses. Addresses are numbers here; a tensor cannot be placed at one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ms_custom_ops.errors import TikSupportError
+from ms_custom_ops.tik.tensor import Tensor
+from ms_custom_ops.tik.where import user_location
+
+ADDRESS_DTYPE = "uint64"
+
+
+class TensorAddress:
+    """One address of a list."""
+
+    def __init__(self, element: Tensor):
+        self._element = element
+
+    @property
+    def value(self) -> Any:
+        """The address as a uint64 Scalar."""
+        return self._element.__tik_expr__()
+
+    def set_as(self, value: Any, dst_offset: Any = 0, src_offset: Any = None) -> None:
+        """Write the address: a number, Scalar, or another address."""
+        source = value._element if isinstance(value, TensorAddress) else value
+        self._element.set_as(source, dst_offset, src_offset)
+
+
+class TensorAddrList(Tensor):
+    """``size`` addresses in GM or UB: moved like a uint64 tensor, read with ``addresses[i].value``."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        view = super().__getitem__(key)
+        return view if isinstance(key, slice) else TensorAddress(view)
+
+
+class AddressMixin:
+    """``Tik`` methods of this module."""
+
+    Tensor: Any
+
+    def TensorAddrList(self, size, scope, name):
+        """A list of ``size`` GM addresses (uint64)."""
+        t = self.Tensor(ADDRESS_DTYPE, (size,), scope, name)
+        return TensorAddrList(t.storage, t._dtype, t._shape, t.strides, t.offset, t.total)
+
+
+def refuse_address(tensor: Tensor, value: Any) -> None:
+    """``tensor.set_address_value(...)``: refused, because no address of the host is reachable."""
+    raise TikSupportError(
+        f"tensor {tensor.name}.set_address_value: a tensor at an address given at run time; accepted: GM tensors of "
+        "BuildCCE's inputs and outputs (the engines run on arrays, which have no device addresses)", user_location())
+
+
+__all__ = ["AddressMixin", "TensorAddrList", "TensorAddress", "refuse_address"]

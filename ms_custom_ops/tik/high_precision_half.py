@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vec_ln_high_preci and vec_expm1_high_preci: float16 functions computed in float32.
+
+ln x is vln in float32. expm1 x is ``T(c) + (exp(x) - exp(c))`` with c = x clamped to +-1/4 and T the Taylor polynomial
+of degree 6 of expm1: for small x the bracket is exactly 0, for others T adds what the bracket lacks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ms_custom_ops.errors import TikError, TikOverflowError
+from ms_custom_ops.tik.builder import Builder
+from ms_custom_ops.tik.checks import as_tensor, mask_of, ranged
+from ms_custom_ops.tik.dtypes import SIZE
+from ms_custom_ops.tik.high_precision import _emit_half, _halves, _Steps, _Vector
+from ms_custom_ops.tik.isa import BLOCK_BYTES, VECTOR_BYTES
+from ms_custom_ops.tik.support import SHORT, require
+from ms_custom_ops.tik.vector import MAX_REPEAT
+from ms_custom_ops.tik.where import user_location
+
+# Elements of work_tensor per element that src spans, and the float32 parts used of it.
+_LN_FACTOR, _EXPM1_FACTOR, _PARTS = 10, 11, 5
+_CLAMP = 0.25
+_DEGREE = 6
+
+
+def _ln(run: _Steps, dst: _Vector, x: _Vector, parts: list[_Vector]) -> None:
+    run.emit("vln", dst, x)
+
+
+def _expm1(run: _Steps, dst: _Vector, x: _Vector, parts: list[_Vector]) -> None:
+    near, far, series = parts[:3]
+    run.emit("vmins", near, x, scalar=_CLAMP)
+    run.emit("vmaxs", near, near, scalar=-_CLAMP)
+    run.emit("vexp", far, x)
+    run.emit("vexp", series, near)
+    run.emit("vsub", far, far, series)
+    run.emit("vmuls", series, near, scalar=1.0 / _DEGREE)
+    for term in range(_DEGREE - 1, 0, -1):
+        run.emit("vadds", series, series, scalar=1.0)
+        run.emit("vmul", series, series, near)
+        if term > 1:
+            run.emit("vmuls", series, series, scalar=1.0 / term)
+    run.emit("vadd", dst, series, far)
+
+
+class HalfPrecisionMixin:
+    """``Tik`` methods of this module."""
+
+    _b: Builder
+    _check_newton: Any
+
+    def vec_ln_high_preci(self, mask, dst, src, work_tensor, repeat_times, dst_rep_stride, src_rep_stride):
+        """dst = ln src in float16. work_tensor: float16, 10 times the span of src in elements."""
+        self._half_function("vec_ln_high_preci", mask, dst, src, work_tensor, repeat_times, dst_rep_stride,
+                            src_rep_stride, _LN_FACTOR, _ln)
+
+    def vec_expm1_high_preci(self, mask, dst, src, work_tensor, repeat_times, dst_rep_stride, src_rep_stride):
+        """dst = exp(src) - 1 in float16. work_tensor: float16, 11 times the span of src in elements."""
+        self._half_function("vec_expm1_high_preci", mask, dst, src, work_tensor, repeat_times, dst_rep_stride,
+                            src_rep_stride, _EXPM1_FACTOR, _expm1)
+
+    def _half_function(
+        self, api: str, mask: Any, dst: Any, src: Any, work: Any, repeat: Any, dst_rep: Any, src_rep: Any, factor: int,
+        steps: Any,
+    ) -> None:
+        b = self._b
+        if b.dead:
+            return
+        dst, src, work = (as_tensor(x, api, n) for x, n in ((dst, "dst"), (src, "src"), (work, "work_tensor")))
+        for t, name in ((src, "src"), (work, "work_tensor")):
+            if t.dtype != dst.dtype:
+                raise b.fail(TikError, api, f"dtype of {name}", t.dtype, f"dtype of dst, {dst.dtype}")
+        require(b, api, api, SHORT[src.dtype], src.dtype)
+        size = SIZE[src.dtype]
+        m = mask_of(mask, VECTOR_BYTES // size, api)
+        r = ranged(repeat, api, "repeat_times", 1, MAX_REPEAT)
+        reps = [ranged(v, api, n, 0, 255) for v, n in ((dst_rep, "dst_rep_stride"), (src_rep, "src_rep_stride"))]
+        if m.lanes is None or any(v.__class__ is not int for v in (r, *reps)):
+            raise b.fail(TikError, api, "mask, repeat_times and strides", "known only at run time", "Python ints")
+        if 0 < reps[1] < VECTOR_BYTES // BLOCK_BYTES and r > 1:
+            raise b.fail(TikError, api, "src_rep_stride", reps[1], "0, 8..255 (repeats of src that are apart)")
+        need = self._check_newton(api, dst, src, work, m.lanes, r, reps)
+        ext = -(-need // BLOCK_BYTES) * BLOCK_BYTES // size
+        left = work.bytes_left()
+        if left is not None and left < factor * ext * size:
+            raise TikOverflowError(
+                f"{api}: work_tensor ({work.name}) is too small: elements needed {factor * ext}, elements given "
+                f"{left // size}", user_location(),
+            )
+        single = SIZE["float32"]
+        apart = (reps[1] or VECTOR_BYTES // BLOCK_BYTES) * BLOCK_BYTES * single // size
+        start = work.offset // (single // size)
+        parts = [_Vector(work.storage.buffer, "float32", start + k * ext, apart) for k in range(_PARTS)]
+        target = _Vector(dst.storage.buffer, dst.dtype, dst.offset, reps[0] * BLOCK_BYTES)
+        source = _Vector(src.storage.buffer, src.dtype, src.offset, reps[1] * BLOCK_BYTES)
+        loc = b.loc()
+        for half in _halves(m, src.dtype):
+            inner = r if reps[1] else 1
+            _emit_half(_Steps(b, half, inner, loc), _Steps(b, half, r, loc), target, source, parts, steps)
