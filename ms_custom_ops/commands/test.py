@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,12 +28,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of shapes and data.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="Run the first LIMIT cases of each op or "
               "file only.")  # fmt: skip
+@click.option("--only", default="*", help="Run the cases whose name this pattern matches, such as 'invalid-*'.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write a JSON file.")
 @click.option("--quiet", is_flag=True, help="Print failures and the count only.")
 @click.pass_context
 def command(
     ctx: click.Context, ops: tuple[str, ...], files: tuple[Path, ...], socs: tuple[str, ...], engines: str,
-    mindspore: bool, seed: int, limit: int | None, report: Path | None, quiet: bool,
+    mindspore: bool, seed: int, limit: int | None, only: str, report: Path | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Run the smoke cases of OPS, and the cases of files, against the goldens.
 
@@ -52,7 +54,7 @@ def command(
     if not quiet:
         click.echo(output.line(output.HEADER))
     results: list[Result] = []
-    for result in _results(sources, socs, ways, seed, limit):
+    for result in _results(sources, socs, ways, seed, limit, only):
         results.append(result)
         if not quiet or result.verdict != "pass":
             click.echo(output.row(result))
@@ -60,14 +62,15 @@ def command(
     if report is not None:
         output.write_json(report, results, seed, {"ops": list(ops), "files": [str(f) for f in files]})
     if not results:
-        raise click.ClickException("no case for these chips")
+        raise click.ClickException(f"no case for these chips and --only {only}")
     if any(result.verdict != "pass" for result in results):
         ctx.exit(1)
 
 
 def _results(
-    sources: Iterable[OpSpec | CaseFile], socs: tuple[str, ...], ways: tuple[str, ...], seed: int, limit: int | None
-) -> Iterator[Result]:
+    sources: Iterable[OpSpec | CaseFile], socs: tuple[str, ...], ways: tuple[str, ...], seed: int,
+    limit: int | None, only: str,
+) -> Iterator[Result]:  # fmt: skip
     from ms_custom_ops.cases import CaseFile, file_cases, run_case, smoke_cases
 
     for source in sources:
@@ -77,7 +80,7 @@ def _results(
         for soc in _chips(op, socs):
             cases: list[PlannedCase]
             cases = file_cases(source, soc, seed) if isinstance(source, CaseFile) else smoke_cases(source, soc, seed)
-            for case in cases[:limit]:
+            for case in [case for case in cases if fnmatchcase(case.name, only)][:limit]:
                 for way in ways:
                     yield run_case(case, soc, way)
 

@@ -116,7 +116,7 @@ class _Encoder:
         return struct.pack("<BIB", 7, s.loc, _JUMPS.index(s.kind))
 
     def chain(self, s: ir.If) -> bytes:
-        """An elif chain nests in ``orelse``; it is written without recursion, since it may have hundreds of branches."""
+        """An elif chain nests in ``orelse``; written without recursion, since it may have hundreds of branches."""
         parts = []
         while True:
             parts += [struct.pack("<BII", 2, s.loc, self.expr(s.cond)), self.block(s.then)]

@@ -16,7 +16,7 @@ from ms_custom_ops.op_impl.flash_attention.fwd import flash_attention
 from ms_custom_ops.testing import assert_rms
 
 sys.path.insert(0, str(Path(__file__).parent))
-from flash_cases import LIMIT, Case, attributes_of, describe, prepare, run_golden, run_kernel, tensors_of  # noqa: E402
+from flash_cases import LIMIT, Case, attributes_of, describe, prepare, run_golden, run_kernel, tensors_of
 
 SOCS = ("Ascend910A", "Ascend910B1")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gather, compaction, selection, conversion, high-precision and register methods: both engines and NumPy formulas."""
+"""Gather, compaction, selection and fused conversion methods: both engines and NumPy formulas."""
 
 from __future__ import annotations
 
