@@ -66,7 +66,13 @@ HOST_TESTS = ("test_frontend_core.py", "test_tikdb_run.py", "test_compat_platfor
 # Objects whose attributes are methods of the language, as the tests name them; views of tensors have any name.
 OBJECTS = frozenset(("t", "k", "tik", "profile", "tik_instance", "inst", "self", "platform", "d_profiling"))
 ANY_OBJECT = frozenset(("set_as", "reshape", "flatten", "reinterpret_cast_to", "start_debug"))
-# Instructions that methods without one of the same name become.
+OTHER_OPS = {
+    "vec_sel": "vsel", "vec_trans_scatter": "vnchwconv", "vec_trans": "vtranspose", "vreducev2": "vreduce",
+    "vmrgsort4": "vmrgsort", "load2dv1": "load2d", "load2dv2": "load2d", "vec_conv": "vconv", "vcbd": "vconv",
+    "data_move_multi_nd2nz": "nd2nz", "tensor_mov": "l0c_out", "broadcast_ub_to_l0c": "broadcast_l0c",
+    "mmad_broadcast": "broadcast_l0c", "fixpipe": "l0c_out", "tensor_padding_with_matrix": "fill",
+}
+# Tests of methods that become statements, not instructions.
 OPS = {"for_range": "test_random_programs", "if_scope": "test_random_programs", "elif_scope": "test_random_programs",
        "else_scope": "test_random_programs", "tik_break": "test_random_programs",
        "tik_continue": "test_random_programs"}
@@ -157,11 +163,7 @@ def op_of(name: str) -> str:
     for candidate in (name, f"v{bare}", support._instruction(name)):
         if candidate in ISA:
             return candidate
-    return {"vec_sel": "vsel", "vec_trans_scatter": "vnchwconv", "vec_trans": "vtranspose", "vreducev2": "vreduce",
-            "vmrgsort4": "vmrgsort", "load2dv1": "load2d", "load2dv2": "load2d", "vec_conv": "vconv",
-            "data_move_multi_nd2nz": "nd2nz", "tensor_mov": "l0c_out", "vcbd": "vconv",
-            "broadcast_ub_to_l0c": "broadcast_l0c", "mmad_broadcast": "broadcast_l0c", "fixpipe": "l0c_out", "tensor_padding_with_matrix": "fill",
-            }.get(name, "")
+    return OTHER_OPS.get(name, "")
 
 
 def inspect(names: list[str]) -> list[Method]:

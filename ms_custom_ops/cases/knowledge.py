@@ -102,6 +102,35 @@ def _sequence_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str
     return golden(**arrays, **attrs)
 
 
+def _first_chunks(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols, attrs: Any) -> np.ndarray:
+    """First chunks of NS packed sequences, the number of chunks behind them, and padding."""
+    count, chunks = symbols["NS"], symbols["S"] // attrs.get("chunk_size", 64)
+    first = np.full(shape, -1)
+    first[:count] = [0, *np.sort(rng.integers(0, chunks + 1, count - 1))]
+    first[count] = chunks
+    return first
+
+
+def _scaled(scale: float, per_state: bool = False) -> Maker:
+    """Normal times ``scale``, and N**-0.25 for factors of a product over the N states."""
+
+    def make(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols, attrs: Any) -> np.ndarray:
+        return rng.standard_normal(shape) * scale * (symbols["N"] ** -0.25 if per_state else 1.0)
+
+    return make
+
+
+def _scan_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str, Any], symbols: Symbols) -> Any:
+    """The golden's names, and steps for chunks; its gradients in the order of the returns."""
+    names = {"b": "B", "c": "C", "d_final_states": "d_final"}
+    given: dict[str, Any] = {names.get(n, n): a for n, a in arrays.items()}
+    first = given.pop("first_chunks", None)
+    if first is not None:
+        given["cu_seqlens"] = first[: symbols["NS"] + 1] * attrs.get("chunk_size", 64)
+    found = golden(**given)  # chunk_size changes how, not what
+    return tuple(found[n] for n in ("x", "da", "B", "C", "initial_states")) if isinstance(found, dict) else found
+
+
 _NO_RESULT = ("tiling_stgy_name", "high_precision")  # they change how, not what
 _STATISTICS = ("attention_out", "softmax_max", "softmax_sum")
 
@@ -185,6 +214,12 @@ def _chunked(matrices: Sequence[str], vectors: Sequence[str]) -> Function:
 _MATRICES = ("dSSdA", "SSdA")
 _SUMS = ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev")
 _DECAY = {"SSdA": _uniform(-2, 0), "dA_cs": _uniform(-2, 0), "dA_cs_rev": _uniform(-2, 0), "da": _uniform(-1, 0)}
+# x is dt*x of a model: dt about 0.1 and products c.b of size 1, as after its projections, keep y near 1. The mixed
+# standard has an absolute part, so that it can only be asked of results of that size.
+_SCAN: dict[str, Maker] = {
+    "da": _uniform(-0.1, 0), "x": _scaled(0.1), "b": _scaled(1, True), "c": _scaled(1, True),
+    "dy": _scaled(0.1), "initial_states": _scaled(0.1), "d_final_states": _scaled(0.1), "first_chunks": _first_chunks,
+}  # fmt: skip
 _ATTENTION: dict[str, Maker] = {
     "query": _query, "attn_mask": _share(0.3, 1), "drop_mask": _share(0.75, 0),
     "actual_seq_qlen": _lengths("S1"), "actual_seq_kvlen": _lengths("S2"),
@@ -199,4 +234,6 @@ KNOWLEDGE: Mapping[str, Knowledge] = {
     "flash_attention": Knowledge(_ATTENTION, golden=_attention_golden, visible=_attention_visible),
     "flash_attention_grad": Knowledge(_ATTENTION, complete=_attention_forward, golden=_attention_grad_golden),
     "segsum_decay": Knowledge(_DECAY),
+    "ssd_chunk_scan": Knowledge(_SCAN, golden=_scan_golden),
+    "ssd_chunk_scan_grad": Knowledge(_SCAN, golden=_scan_golden),
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 from ms_custom_ops.cases.compare import COMPARATORS
 from ms_custom_ops.cases.knowledge import KNOWLEDGE, knowledge_of
-from ms_custom_ops.cases.model import CaseFile, CaseFileError, Standard
+from ms_custom_ops.cases.model import CaseFile, CaseFileError, InputCases, Standard
 from ms_custom_ops.registry import Registry, load_registry
 from ms_custom_ops.registry.spec import OpSpec
 from ms_custom_ops.registry.yaml_source import Findings, Source, nearest, read_source
@@ -60,7 +60,7 @@ class CaseReader:
     def values(self, value: Any, path: tuple[Any, ...], accepted: str) -> list:
         """The list under ``values``, ATK's form of a choice."""
         section = self.keys(value, ("values",), path, unused=("weights",))
-        if section and "values" not in section:
+        if isinstance(value, dict) and "values" not in section:
             self.bad(path, f"{dotted(path)} has no values; accepted: a list of {accepted}")
         return self.items(section["values"], (*path, "values"), accepted) if "values" in section else []
 
@@ -102,6 +102,10 @@ def read_cases(path: str | Path, registry: Registry | None = None) -> CaseFile:
         raise CaseFileError(f"cases: {path} is no file; accepted: a YAML file")
     source = read_source(Path(path), findings)
     if findings.items:
+        # The reader of YAML speaks of op_info files, whose top level is ops.
+        for ops, keys in (("a mapping from op name to op", f"a mapping with the keys {', '.join(TOP)}"),
+                          ("duplicate op name", "duplicate key")):  # fmt: skip
+            findings.items[:] = [item.replace(ops, keys) for item in findings.items]
         raise _error(path, findings)
     reader, data = CaseReader(source, findings), source.data
     reader.keys(data, TOP, (), TOP_UNUSED)
@@ -110,7 +114,7 @@ def read_cases(path: str | Path, registry: Registry | None = None) -> CaseFile:
         raise _error(path, findings)
     form = _form(reader, data.get("api"), op)
     inputs = read_inputs(reader, data.get("inputs"), op, form)
-    symbols, shapes, candidates = _generate(reader, data.get("generate", "default"), op)
+    symbols, shapes, candidates = _generate(reader, data.get("generate", "default"), op, inputs)
     count = reader.whole(data.get("dtype_numbers", 0), ("dtype_numbers",), 0) or 0
     standards = _standards(reader, data.get("standard", {}))
     if not shapes and not count:
@@ -146,10 +150,11 @@ def _form(reader: CaseReader, api: Any, op: OpSpec) -> str:
 
 
 def _generate(
-    reader: CaseReader, value: Any, op: OpSpec
+    reader: CaseReader, value: Any, op: OpSpec, inputs: tuple[InputCases, ...]
 ) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...], dict[str, tuple[int, ...]]]:
-    known = tuple(dict.fromkeys(d.symbol for a in op.tensors if not a.optional for d in a.shape if d.symbol))
-    known = tuple(name for name in known if name not in op.symbols)
+    given = [i.name for i in inputs]
+    dims = [d.symbol for a in op.tensors if not a.optional or a.name in given for d in a.shape]
+    known = tuple(name for name in dict.fromkeys(dims) if name and name not in op.symbols)
     if value == "default":
         return known, (), {}
     if isinstance(value, str):

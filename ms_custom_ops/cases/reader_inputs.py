@@ -61,7 +61,7 @@ class _Input:
         if not isinstance(required, bool) or not (required or arg.has_default):
             accepted = "true or false" if arg.has_default else f"true, '{arg.name}' has no default"
             reader.bad((*self.path, "required"), f"required of '{arg.name}' is {required!r}; accepted: {accepted}")
-        shared = dict(name=arg.name, required=bool(required), expected_error=self.error_text())
+        shared: dict[str, Any] = dict(name=arg.name, required=bool(required), expected_error=self.error_text())
         ranges = reader.keys(section.get("ranges", {}), ("valid", "invalid"), (*self.path, "ranges"),
                              ("valid_weights",))  # fmt: skip
         if not arg.is_tensor:

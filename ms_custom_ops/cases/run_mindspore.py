@@ -21,20 +21,28 @@ from ms_custom_ops.mindspore import ops as public
 
 
 class _Net(nn.Cell):
-    """The function over views of the given tensors; the views are made in the graph."""
+    """The function over views of the given tensors; the views are made in the graph.
 
-    def __init__(self, function: Callable[..., Any], layouts: tuple[str, ...], attrs: dict[str, Any]):
+    ``half``: tensors that come as float32 and become bfloat16 after the view, as MindSpore has no bfloat16 Transpose
+    on CPU.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], layouts: tuple[str, ...], half: tuple[bool, ...], attrs: dict[str, Any]
+    ):
         super().__init__()
-        self.function, self.layouts, self.attrs = function, layouts, attrs
+        self.function, self.layouts, self.half, self.attrs = function, layouts, half, attrs
 
-    def construct(self, *stored: Tensor | None) -> Any:
-        tensors = ()
+    def construct(self, *stored: Any) -> Any:
+        tensors: Any = ()
         for i in range(len(self.layouts)):
             x = stored[i]
             if self.layouts[i] == "swapped":
                 x = ops.swapaxes(x, -1, -2)
             elif self.layouts[i] == "stepped":
                 x = x[..., ::2]
+            if self.half[i]:
+                x = ops.cast(x, ms.bfloat16)
             tensors = tensors + (x,)
         return self.function(*tensors, **self.attrs)
 
@@ -46,13 +54,20 @@ def run_graph(case: PlannedCase, stored: dict[str, np.ndarray], soc: str) -> dic
     back. Raises what the call raises.
     """
     function, names = _function(case)
-    tensors = [None if n not in stored else _tensor(stored[n], str(case.dtypes[n])) for n in names]
     layouts = tuple(case.layouts.get(n, "contiguous") for n in names)
+    half = tuple(
+        n in stored and case.dtypes[n] == "bfloat16" and layout != "contiguous"
+        for n, layout in zip(names, layouts, strict=True)
+    )
+    tensors = [
+        None if n not in stored else Tensor(stored[n].astype(np.float32)) if late else _tensor(stored[n])
+        for n, late in zip(names, half, strict=True)
+    ]
     mode, chip = ms.get_context("mode"), chips.current_soc().name
     ms.set_context(mode=ms.GRAPH_MODE)
     chips.set_soc(soc)
     try:
-        found = _Net(function, layouts, dict(case.attrs))(*tensors)
+        found = _Net(function, layouts, half, dict(case.attrs))(*tensors)
         outputs = [_array(x) for x in (found if isinstance(found, (tuple, list)) else (found,))]
     finally:
         ms.set_context(mode=mode)
@@ -79,8 +94,8 @@ def _function(case: PlannedCase) -> tuple[Callable[..., Any], list[str]]:
     return function, names
 
 
-def _tensor(array: np.ndarray, dtype: str) -> Tensor:
-    if dtype == "bfloat16":
+def _tensor(array: np.ndarray) -> Tensor:
+    if array.dtype == numpy_dtype("bfloat16"):
         return Tensor(array.astype(np.float32)).astype(ms.bfloat16)
     return Tensor(array)
 

@@ -15,6 +15,7 @@ from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     VECTOR_SCOPES,
+    Mask,
     as_tensor,
     check_extent,
     check_scope,
@@ -26,7 +27,7 @@ from ms_custom_ops.tik.checks import (
 )
 from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.expr import binary, cast, const
-from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, VECTOR_BYTES
+from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
 from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import MAX_REPEAT
@@ -58,12 +59,13 @@ class ReduceAllMixin:
         limit = _MAX_REDUCE if top is None else top[dst.dtype]
         r = ranged(repeat, api, "repeat_times", 1, limit)
         rep = ranged(src_rep, api, "src_rep_stride", 0, _HALF)
-        if r.__class__ is not int or rep.__class__ is not int:
+        known = r.__class__ is int and rep.__class__ is int
+        if not known and op != "vcadd":
             raise b.fail(TikError, api, "repeat_times and src_rep_stride", "known only at run time", "Python ints")
         for t, n in ((dst, "dst"), (src, "src"), (work, "work_tensor")):
             check_scope(b, t, api, n, VECTOR_SCOPES)
             check_start(t, api, n, size if n == "dst" and b.family not in ("310", "910A") else None)
-        if m.lanes is not None:
+        if m.lanes is not None and known:
             check_extent(src, vector_need(m.lanes, r, BLOCK_BYTES, rep * BLOCK_BYTES, size), api, "src")
         return dst, src, work, m, r, rep * BLOCK_BYTES, size, lanes
 
@@ -76,8 +78,11 @@ class ReduceAllMixin:
         dst, src, work, m, r, rep, size, lanes = self._reduce_operands(
             api, "vcadd", mask, dst, src, work_tensor, repeat_times, src_rep_stride, None
         )
-        self._check_work(api, work, r * size)
         loc = b.loc()
+        if r.__class__ is not int or rep.__class__ is not int:
+            self._reduce_add_later(dst, src, work, m, r, rep, size, lanes, loc)
+            return
+        self._check_work(api, work, r * size)
 
         def emit(
             out: Tensor, at: int, inp: Tensor, start: int, kind: int, low: Any, high: Any, times: int, stride: int
@@ -99,6 +104,20 @@ class ReduceAllMixin:
                 emit(work, whole, work, whole * lanes, MASK_COUNT, tail, 0, 1, VECTOR_BYTES)
             left = whole + bool(tail)
         emit(dst, 0, work, 0, MASK_COUNT, left, 0, 1, VECTOR_BYTES)
+
+    def _reduce_add_later(
+        self, dst: Tensor, src: Tensor, work: Tensor, m: Mask, r: Any, rep: Any, size: int, lanes: int, loc: int
+    ) -> None:
+        """vec_reduce_add of a number of repeats known only at run time: at most lanes * lanes of them, so that two
+        passes over their sums leave one."""
+        b = self._b
+        sums = (_at(work, 0), _at(src, 0))
+        b.body.append(ir.Instr("vcadd", sums, (m.low, m.high, r, size, BLOCK_BYTES, rep), (m.kind,), loc))
+        count: Any = r
+        for out in (work, dst):
+            args = (count, 0, 0, size, BLOCK_BYTES, VECTOR_BYTES)
+            b.body.append(ir.Instr("vcadd", (_at(out, 0), _at(work, 0)), args, (MASK_COUNTER,), loc))
+            count = -(-r // lanes) if r.__class__ is int else binary("/", r + (lanes - 1), lanes)
 
     def vec_reduce_max(self, mask, dst, src, work_tensor, repeat_times, src_rep_stride, cal_index=False):
         """dst[0] = maximum of all selected lanes; with cal_index dst[1] = its index (repeat * lanes + lane)

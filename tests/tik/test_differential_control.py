@@ -316,3 +316,19 @@ def test_transpose_of_words(soc):
         t.vnchwconv(False, False, [k.y[i * 8] for i in range(16)], [k.x[i * 8] for i in range(16)], 1, 0, 0)
     y = run_kernel(body, {"x": x}, {"y": ("int32", 128)}, soc)["y"].reshape(8, 16)
     assert np.array_equal(y, x.reshape(16, 8).T)
+
+
+@pytest.mark.parametrize("dtype, repeat", [("float16", 1), ("float16", 17), ("float32", 1), ("float32", 150)])
+def test_sum_of_repeats_known_at_run_time(dtype, repeat):
+    rng = np.random.default_rng(16)
+    lanes = lanes_of(dtype)
+    x = rng.integers(-3, 4, (repeat, lanes)).astype(dtype)
+
+    def body(t, k):
+        times = t.Scalar("int32", "times")
+        times.set_as(k.n[0])
+        t.vec_reduce_add(63, k.y[0], k.x, k.w, times, 8)
+        t.vec_reduce_add(63, k.y[32], k.x, k.w, repeat, 8)
+
+    out = run_kernel(body, {"x": x, "n": np.array([repeat], np.int32)}, {"y": (dtype, 64), "w": (dtype, repeat + 32)})
+    assert out["y"][0] == out["y"][32] == x[:, :63].astype(np.float64).sum()
