@@ -24,7 +24,11 @@ generate:
   random: {B: [1, 2], N1: [2, 4], N2: [1, 2]}
 standard: {acc: mixed_tolerance_bm, perf: not_key}
 inputs:
-  - {name: query, type: tensor, required: true, dtypes: {values: [fp16]}, shapes: {dim_numbers: {values: [2, 4]}, max_length: 48}}
+  - name: query
+    type: tensor
+    required: true
+    dtypes: {values: [fp16]}
+    shapes: {dim_numbers: {values: [2, 4]}, max_length: 48}
   - {name: key, type: tensor, dtypes: {values: [fp16]}, ranges: {valid: {values: [[-1, 1]], weights: [1.0]}}}
   - {name: value, type: tensor, shapes: {max_length: 40}}
   - {name: attn_mask, type: tensor, required: false}
@@ -155,8 +159,25 @@ def test_smoke_cases_are_those_of_the_op_info_file():
 
 
 def test_op_without_case_data():
-    with pytest.raises(OpArgumentError, match=r"cases: op is 'lightning_indexer'; accepted: an op with case data: bwd_"):
+    with pytest.raises(OpArgumentError, match=r"op is 'lightning_indexer'; accepted: an op with case data: bwd_"):
         smoke_cases(get_op("lightning_indexer"), "Ascend910A")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_usual_data_keeps_the_rules_of_its_op(seed):
+    by_name = {}
+    for op in ("bwd_dtrap_ddt", "ssd_chunk_scan", "flash_attention"):
+        by_name.update({(op, c.name): (c, make_arrays(c)) for c in smoke_cases(get_op(op), "Ascend910A", seed)})
+    _, arrays = by_name["bwd_dtrap_ddt", "packed"]
+    bounds = list(arrays["cu_seqlens"])
+    end = bounds.index(40)
+    assert bounds[0] == 0 and bounds[: end + 1] == sorted(set(bounds[: end + 1])) and not any(bounds[end + 1 :])
+    _, arrays = by_name["ssd_chunk_scan", "packed"]
+    first = list(arrays["first_chunks"])
+    assert first[0] == 0 and first[3] == 6 and first[:4] == sorted(first[:4])
+    case, arrays = by_name["flash_attention", "grouped_masked"]
+    assert set(np.unique(arrays["attn_mask"])) == {0, 1} and arrays["attn_mask"][..., 200:].all()
+    assert arrays["actual_seq_qlen"].max() <= case.symbols["S1"]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

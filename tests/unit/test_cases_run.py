@@ -77,7 +77,8 @@ def test_primitive_through_mindspore(tmp_path, monkeypatch):
     assert code == 0 and "2 case(s): 2 passed" in output, output
 
 
-@pytest.mark.parametrize("op", ["flash_attention", "flash_attention_grad", "bwd_dtrap_ddt", "bwd_dadt_fused"])
+@pytest.mark.parametrize("op", ["flash_attention", "flash_attention_grad", "bwd_dtrap_ddt", "bwd_dadt_fused",
+                                "dacs_segsum", "ssd_chunk_scan", "ssd_chunk_scan_grad"])  # fmt: skip
 def test_smoke_cases_of_an_op_pass(op):
     code, output = command(op, "--soc", "all")
     assert code == 0, output
