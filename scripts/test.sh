@@ -9,4 +9,5 @@ ensure_environment
 cd "$root"
 "$venv/bin/ruff" check .
 "$venv/bin/ms-custom-ops" gen --check
+"$venv/bin/python" scripts/tik_coverage.py --check
 "$venv/bin/pytest" "$@"
