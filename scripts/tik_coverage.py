@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from ms_custom_ops import tik
 from ms_custom_ops.compat import absent, cce_conf, platform, support
-from ms_custom_ops.tik import registers
+from ms_custom_ops.tik import proposal, registers
 from ms_custom_ops.tik.debug import Debugger
 from ms_custom_ops.tik.isa import ISA
 from ms_custom_ops.tik.isa_vector2 import ROWS as VECTOR2_ROWS
@@ -47,7 +47,7 @@ ROWS = {"vmla": "vmla", "vec_cpadd": "vcpadd", "set_rpn_cor_ir": "vrpac", "rpn_c
         "mov_rpn_cor_ir_to_scalar": "vrpac", "vec_axpy": "vaxpy", "vec_conv": "vconv", "h_conv": "vconv"}
 # Families of methods that have no dtypes of their own, from the tables that refuse the others.
 FAMILIES: dict[str, tuple[str, ...]] = {
-    "set_rpn_offset": ("910A", "310P", "310PV"),
+    "set_rpn_offset": proposal.OFFSET_FAMILIES,
     "set_fp2int_mode": tuple(f for f in CHIPS if f not in registers._NO_FP2INT),
     "set_fp2fp_mode": registers._FP2FP_FAMILIES,
     "set_overflow_status": registers._OVERFLOW_FAMILIES,

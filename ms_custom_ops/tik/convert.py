@@ -38,6 +38,7 @@ class ConvertMixin:
 
     _b: Builder
     _conv_by_word: Any
+    for_range: Any
 
     # ---- conversion ----
     def vec_conv(
@@ -281,11 +282,19 @@ class ConvertMixin:
             check_extent(t, ((r - 1) * s + 1) * FRACTAL_BYTES if known else None, api, name)
         elements = FRACTAL_BYTES // SIZE[dst.dtype]
         loc = b.loc()
-        for k in range(r):
+        if known and r == 1:
+            check_apart(api, dst, src, FRACTAL_BYTES, FRACTAL_BYTES)
+
+        def tile(k: Any) -> None:
             pair = tuple(
                 ir.Ref(t.storage.buffer, t.dtype, t.offset + k * s * elements)
                 for t, s in ((dst, strides[0]), (src, strides[1]))
             )
-            if r == 1:
-                check_apart(api, dst, src, FRACTAL_BYTES, FRACTAL_BYTES)
             b.body.append(ir.Instr("vtranspose", pair, (), (), loc))
+
+        if known:
+            for k in range(r):
+                tile(k)
+        else:
+            with self.for_range(0, r) as i:
+                tile(i)

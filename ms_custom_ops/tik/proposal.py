@@ -23,6 +23,7 @@ from ms_custom_ops.tik.where import user_location
 _FIELDS = 6
 _LAST_EXTRACTED_310 = 3
 _OFFSET = ("rpn_offset", "float32", 1.0)
+OFFSET_FAMILIES = ("910A", "310P", "310PV")
 _MAX_STRIDE = 65535
 _KEPT = 32
 
@@ -77,9 +78,11 @@ class ProposalMixin:
         b, api = self._b, "set_rpn_offset"
         if b.dead:
             return
-        if b.family not in ("910A", "310P", "310PV"):
-            raise TikSupportError(f"{api}: {b.soc.name} does not have this instruction; chips that have it: 910A, "
-                                  "310P, 310PV", user_location())
+        if b.family not in OFFSET_FAMILIES:
+            raise TikSupportError(
+                f"{api}: {b.soc.name} does not have this instruction; chips that have it: {', '.join(OFFSET_FAMILIES)}",
+                user_location(),
+            )
         if offset_dtype not in ("float16", "float32"):
             raise b.fail(TikError, api, "offset_dtype", offset_dtype, "float16, float32")
         if isinstance(offset, bool) or not isinstance(offset, (int, float)):

@@ -212,7 +212,6 @@ CASES = [
     Case("fixpipe-dtypes", lambda k: k.t.fixpipe(k.gm.reinterpret_cast_to("int16"), k.c0, 1, 2, 0, 0),
          ("fixpipe: dtype is float32 to int16",), TikSupportError, "Ascend910B1"),
     Case("trans-dtypes", lambda k: k.t.vtranspose(k.u, k.f), ("vtranspose: dtype of src is float32", "float16")),
-    Case("trans-dynamic", lambda k: k.t.vec_trans(k.u, k.v, k.s, 1, 1), ("vec_trans: repeat_times", "Python ints")),
     Case("trans-overlap", lambda k: k.t.vtranspose(k.u[16], k.u), ("vtranspose: dst and src overlap",)),
     Case("load2d-dtypes", lambda k: k.t.load2dv1(k.a0, k.l1.reinterpret_cast_to("int16"), 0, 1, 1, 0),
          ("load2dv1: dtype of src is int16", "float16")),

@@ -289,7 +289,8 @@ def test_whole_reductions(soc, dtype, mask, repeat):
 def test_transposes(dtype):
     x = np.arange(3 * 256).astype(dtype)
     def body(t, k):
-        t.vec_trans(k.y, k.x, 3, 1, 1)
+        times = t.Scalar("int32", "times", 3)
+        t.vec_trans(k.y, k.x, times if dtype == "int16" else 3, 1, 1)
         t.vtranspose(k.z, k.x[256])
         t.vec_trans_scatter(False, False, [k.w[i * 16] for i in range(16)], [k.x[i * 16] for i in range(16)], 1, 0, 0)
     out = run_kernel(body, {"x": x}, {"y": (dtype, 768), "z": (dtype, 256), "w": (dtype, 256)})

@@ -182,12 +182,12 @@ def vbi(call: Call) -> None:
     positions = src0.positions(at, lanes_on)
     target = vector_access(call, "dst", on)
     for v in range(vertical):
-        total = None
+        total = np.zeros(on.shape[1], dst.numpy)
         for h in range(steps):
             x = widen(src0.load(positions[v, h]), dst.dtype)
             weight = np.broadcast_to(weights[v, h], (BLOCKS,)).repeat(len(element))
             product = narrow(x * weight, dst.dtype, call.saturate)
-            if total is not None:
+            if h:
                 product = narrow(widen(total, dst.dtype) + widen(product, dst.dtype), dst.dtype, call.saturate)
             total = product
         target.store(slice(v, v + 1), total[None])

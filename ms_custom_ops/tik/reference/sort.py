@@ -19,8 +19,8 @@ SORT32 = 32
 LISTS = 4
 
 
-def order(scores: np.ndarray, dtype: str) -> np.ndarray:
-    """Keys whose ascending order is the descending order of scores, NaN last."""
+def order(scores: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """Keys in ascending order of which scores descend, and which of them are NaN (behind all others)."""
     wide = widen(scores, dtype).astype(np.float64)
     return np.where(np.isnan(wide), np.inf, -wide), np.isnan(wide)
 
@@ -76,7 +76,7 @@ def vsort32(call: Call) -> None:
         dst.view(r * SORT32 * RECORD_BYTES, SORT32 * RECORD_BYTES)[:] = rows[places].reshape(-1)
 
 
-def _merge(lists: list[np.ndarray], keys: list[np.ndarray], suspend: bool) -> tuple[list[np.ndarray], list[int]]:
+def _merge(lists: list[np.ndarray], keys: list[list[tuple]], suspend: bool) -> tuple[list[np.ndarray], list[int]]:
     """Records in merged order and how many came from each list."""
     taken = [0] * len(lists)
     out: list[np.ndarray] = []
