@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Sets up .venv if needed and runs every check: lint, generated files, tests.
-# Test files run side by side, one process per core. Arguments go to pytest; tests marked nightly run only when asked for: bash scripts/test.sh -m nightly
+# Test files run side by side, one process per core. Arguments go to pytest; tests marked nightly run only when asked
+# for: bash scripts/test.sh -m nightly
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
