@@ -13,6 +13,7 @@ from ms_custom_ops._version import __version__
 _LAZY = {
     "ops": ("ms_custom_ops.mindspore.ops", None),
     "nn": ("ms_custom_ops.mindspore.nn", None),
+    "aclnn": ("ms_custom_ops.aclnn", None),
     "tik": ("ms_custom_ops.tik", None),
     "trace": ("ms_custom_ops.tik.trace", "trace"),
     "run": ("ms_custom_ops.engine", "run"),

@@ -12,8 +12,9 @@ from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore.attention_plan import D_MAX
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.mamba2_layer import GatedRMSNorm, Mamba2
+from ms_custom_ops.mindspore.sparse_mla import SparseMLA
 
-__all__ = ["FlashAttention", "GatedRMSNorm", "Mamba2"]
+__all__ = ["FlashAttention", "GatedRMSNorm", "Mamba2", "SparseMLA"]
 
 _LAYER = "nn.FlashAttention"
 

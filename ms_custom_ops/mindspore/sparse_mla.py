@@ -59,8 +59,8 @@ def _heads_matmul(x: Any, weight: Any) -> Any:
 
 class SparseMLA(nn.Cell):
     """Causal multi-head latent attention with a lightning indexer, as in DeepSeek-V3.2 (names are those of its
-    configuration). The weights W_UK and W_UV are absorbed into queries and output, so that attention runs on the latent:
-    one key head of kv_lora_rank + qk_rope_head_dim.
+    configuration). The weights W_UK and W_UV are absorbed into queries and output, so that attention runs on the
+    latent: one key head of kv_lora_rank + qk_rope_head_dim.
 
     Training has two phases, chosen by the argument ``dense`` of the call. Dense warm-up: every visible token is
     selected, and the indexer learns the whole attention distribution. Sparse: the indexer selects index_topk tokens.
@@ -224,7 +224,7 @@ class SparseMLA(nn.Cell):
         loss = indexer_kl_loss(
             query, key, operands[0], operands[1], operands[2], indices, top, total, query_rope, key_rope, lengths,
             lengths, scale_value=self.scale, deterministic=self.deterministic)
-        rows = batch * tokens if lengths is None else ops.cast(lengths.sum(), mstype.float32)
+        rows = batch * tokens if lengths is None else ops.maximum(ops.cast(lengths.sum(), mstype.float32), 1.0)
         heads = _heads_matmul(ops.cast(out, self.w_uv.dtype), self.w_uv)
         result = ops.matmul(heads.reshape(batch, tokens, self.num_heads * self.v_dim), self.w_o)
         return ops.cast(result, x.dtype), loss / rows

@@ -251,6 +251,12 @@ def test_950_has_more_head_counts(heads: int) -> None:
     assert status(V1, arguments(heads, 512, 64, 1024), "950")[0] == 0, aclnn.get_recent_error()
 
 
+def test_sinks_on_950_are_checked() -> None:
+    assert status(V2, large(sinks=f32(8), d_sinks=f32(8)), "950")[0] == 0, aclnn.get_recent_error()
+    assert status(V2, large(sinks=f32(7), d_sinks=f32(8)), "950")[0] == 561002
+    assert "The shape of sinks is invalid, got (7,), should be (8,)" in aclnn.get_recent_error()
+
+
 def test_an_unknown_product() -> None:
     with pytest.raises(SocError, match="name is 'A5'; accepted: A2, A3, 950"), aclnn.use_product("A5"):
         pass

@@ -2,6 +2,7 @@
 """The two-phase interface that an op gets from its op_info file alone."""
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 from ms_custom_ops import aclnn, cache, config
+from ms_custom_ops.aclnn.interface import Interface
+from ms_custom_ops.aclnn.two_phase import build
 from ms_custom_ops.errors import OpArgumentError
 from ms_custom_ops.registry import get_op, list_ops
 from ms_custom_ops.soc import use_soc
@@ -128,6 +131,14 @@ def test_a_chip_without_a_kernel() -> None:
     with use_soc("Ascend310"):
         assert flash() == (361001, 0, None)
     assert "soc is 'Ascend310'" in aclnn.get_recent_error()
+
+
+def test_codes_of_an_op_s_own() -> None:
+    spec = dataclasses.replace(get_op("flash_attention"), status={"null_pointer": 7})
+    pair = build(Interface(spec))
+    none = dict.fromkeys(inspect.signature(pair.get_workspace_size).parameters)
+    assert pair.get_workspace_size(**none) == (7, 0, None)
+    assert aclnn.get_recent_error().startswith("7 (null pointer): FlashAttention: query is None")
 
 
 def test_the_unchanged_call_passes() -> None:
