@@ -41,6 +41,6 @@ PLUGIN
 
 cd "$root"
 [ $# -gt 0 ] || set -- tests/tik
-PYTHONPATH="$work" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+PYTHONPATH="$work" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:log_path="$work/report" UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
   LD_PRELOAD="$("$compiler" -print-file-name=libasan.so):$("$compiler" -print-file-name=libubsan.so)" \
-  "$python" -m pytest -p sanitized_engine -p no:cacheprovider -q "$@"
+  "$python" -m pytest -p sanitized_engine -p no:cacheprovider -q "$@" || { status=$?; cat "$work"/report* >&2 2>/dev/null || true; exit "$status"; }
