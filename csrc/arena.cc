@@ -40,11 +40,11 @@ uint8_t* Block64::reserve(int64_t bytes) {
   if (bytes > machine_bytes()) {
     fail("out of memory: a buffer of %lld bytes; this machine has %lld", (long long)bytes, (long long)machine_bytes());
   }
-  void* fresh = std::calloc(size_t(bytes + kPadding + kAlignment), 1);
+  void* fresh = std::calloc(size_t(bytes + kPadding + 2 * kAlignment), 1);
   if (!fresh) fail("out of memory: a buffer of %lld bytes", (long long)bytes);
   std::free(memory_);
   memory_ = fresh;
-  base_ = static_cast<uint8_t*>(fresh) + (kAlignment - reinterpret_cast<uintptr_t>(fresh) % kAlignment) % kAlignment;
+  base_ = static_cast<uint8_t*>(fresh) + 2 * kAlignment - reinterpret_cast<uintptr_t>(fresh) % kAlignment;
   bytes_ = bytes;
   return base_;
 }

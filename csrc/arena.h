@@ -16,7 +16,7 @@ class Block64 {
   ~Block64();
   Block64(const Block64&) = delete;
   Block64& operator=(const Block64&) = delete;
-  // At least `bytes` bytes, and `kPadding` readable ones behind them. New memory is zero.
+  // At least `bytes` bytes, `kPadding` readable ones behind them and a 32-byte block before them. New memory is zero.
   uint8_t* reserve(int64_t bytes);
 
   static constexpr int64_t kPadding = 128;  // inner loops read whole SIMD registers

@@ -180,46 +180,32 @@ const Plan& plan_of(const Machine& m, const Instr& instr, Plan& local) {
   return local;
 }
 
-template <class F>
-static void for_bits(const Plan& p, F each) {
-  for (int word = 0; word < 2; ++word) {
-    for (uint64_t bits = p.bits[word]; bits; bits &= bits - 1) each(word * 64 + __builtin_ctzll(bits));
+// Blocks that hold bytes of lanes [0, n).
+static uint32_t first_blocks(int64_t n) { return uint32_t((uint64_t(1) << n) - 1); }
+
+uint32_t blocks_on(const Plan& p, int size) {
+  const int per_block = int(kBlockBytes) / size;
+  const uint64_t lanes = (uint64_t(1) << per_block) - 1;
+  uint32_t on = 0;
+  for (int b = 0; b * per_block < p.lanes; ++b) {
+    const int first = b * per_block;
+    if (p.bits[first / 64] >> (first % 64) & lanes) on |= 1u << b;
   }
+  return on;
 }
 
 void gather_lanes(uint8_t* dense, const uint8_t* at, const Lanes& l, const Plan& p, int64_t on) {
-  if (p.by_bits) {
-    if (l.dense()) {
-      std::memcpy(dense + p.first * l.size, at + p.first * l.size, size_t((p.end - p.first) * l.size));
-      return;
-    }
-    const int per_block = int(kBlockBytes / l.size);
-    for_bits(p, [&](int lane) {
-      std::memcpy(dense + lane * l.size, at + lane / per_block * l.blk + lane % per_block * l.size, size_t(l.size));
-    });
-    return;
-  }
+  if (p.by_bits) return kernels().copy_blocks(dense, kBlockBytes, at, l.blk, blocks_on(p, l.size));
   const int64_t bytes = on * l.size, full = bytes / kBlockBytes, tail = bytes % kBlockBytes;
-  for (int64_t b = 0; b < full; ++b) std::memcpy(dense + b * kBlockBytes, at + b * l.blk, size_t(kBlockBytes));
+  kernels().copy_blocks(dense, kBlockBytes, at, l.blk, first_blocks(full));
   if (tail) std::memcpy(dense + full * kBlockBytes, at + full * l.blk, size_t(tail));
 }
 
 void scatter_lanes(uint8_t* at, const uint8_t* dense, const Lanes& l, const Plan& p, int64_t on) {
-  if (!p.by_bits) {
-    const int64_t bytes = on * l.size, full = bytes / kBlockBytes, tail = bytes % kBlockBytes;
-    for (int64_t b = 0; b < full; ++b) std::memcpy(at + b * l.blk, dense + b * kBlockBytes, size_t(kBlockBytes));
-    if (tail) std::memcpy(at + full * l.blk, dense + full * kBlockBytes, size_t(tail));
-    return;
-  }
-  if (l.dense()) {
-    const int first = p.first * l.size, end = p.end * l.size;
-    for (int i = first; i < end; ++i) at[i] = uint8_t((at[i] & p.keep[i]) | (dense[i] & ~p.keep[i]));
-    return;
-  }
-  const int per_block = int(kBlockBytes / l.size);
-  for_bits(p, [&](int lane) {
-    std::memcpy(at + lane / per_block * l.blk + lane % per_block * l.size, dense + lane * l.size, size_t(l.size));
-  });
+  if (p.by_bits) return kernels().blend_blocks(at, l.blk, dense, p.keep, blocks_on(p, l.size));
+  const int64_t bytes = on * l.size, full = bytes / kBlockBytes, tail = bytes % kBlockBytes;
+  kernels().copy_blocks(at, l.blk, dense, kBlockBytes, first_blocks(full));
+  if (tail) std::memcpy(at + full * l.blk, dense + full * kBlockBytes, size_t(tail));
 }
 
 bool overlap(const uint8_t* a, const Lanes& la, const uint8_t* b, const Lanes& lb) {

@@ -68,6 +68,18 @@ Value Machine::value_arg(const Instr& in, int index, DType to) const {
   return convert_value(eval(root, in.loc), program.exprs.dtype(root), to);
 }
 
+// Bytes [lo, hi) of an operand whose numbers are small, as they are in any program that does not fail; else null.
+inline uint8_t* Machine::near(const Operand& o, uint32_t loc, Wide lo, Wide hi, bool settled) {
+  constexpr int64_t kNear = int64_t(1) << 48;
+  const View& view = views_[o.buffer];
+  const int64_t elements = eval(o.offset, loc).i;
+  if (elements < 0 || elements >= kNear || lo < 0 || lo >= hi || hi >= kNear) return nullptr;
+  const int64_t start = elements * o.size;
+  if (start + int64_t(hi) > view.size) return nullptr;
+  if (settled && !log_.empty() && log_.touches(o.buffer)) return nullptr;
+  return view.base + start;
+}
+
 uint8_t* Machine::locate(const Operand& o, const char* op, const char* name, uint32_t loc, Wide lo, Wide hi,
                          bool settled) {
   const View& view = views_[o.buffer];
@@ -90,6 +102,7 @@ uint8_t* Machine::locate(const Operand& o, const char* op, const char* name, uin
 
 uint8_t* Machine::read(const Instr& in, int tensor, Wide lo, Wide hi) {
   const size_t i = size_t(tensor);
+  if (uint8_t* at = near(in.tensors[i], in.loc, lo, hi, true)) return at;
   return locate(in.tensors[i], in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, true);
 }
 
@@ -98,7 +111,8 @@ uint8_t* Machine::write(const Instr& in, int tensor, Wide lo, Wide hi) {
   const Operand& o = in.tensors[i];
   const Scope where = program.buffers[o.buffer].scope;
   const bool adds = where == GM && atomic != kDTypes;  // then to_gm decides what waits for its turn
-  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, !adds);
+  uint8_t* at = near(o, in.loc, lo, hi, !adds);
+  if (!at) at = locate(o, in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, !adds);
   if (where != GM && lo < hi) {
     const uint8_t* base = arena.base(where);
     arena.note_write(where, at + int64_t(lo) - base, at + int64_t(hi) - base);

@@ -65,6 +65,7 @@ class Machine {
   void load(const Statement& s);
   void store(const Statement& s);
   Value eval(uint32_t root, uint32_t loc) const;
+  uint8_t* near(const Operand& o, uint32_t loc, Wide lo, Wide hi, bool settled);
   uint8_t* locate(const Operand& o, const char* op, const char* name, uint32_t loc, Wide lo, Wide hi,
                   bool settled);
   void settle();  // waits for the block's turn and lands its logged adds

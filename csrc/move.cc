@@ -26,15 +26,6 @@ int64_t step_of(const Machine& m, const Instr& in, int64_t length, int64_t gap) 
   return step;
 }
 
-template <int N>
-void copy_blocks(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count) {
-  for (int64_t n = 0; n < count; ++n) {
-    uint8_t t[N];
-    std::memcpy(t, src + n * src_step, N);
-    std::memcpy(dst + n * dst_step, t, N);
-  }
-}
-
 void copy_bursts(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count, int64_t length) {
   if (dst_step == length && src_step == length) {
     if (dst + count * length <= src || src + count * length <= dst) {
@@ -42,11 +33,8 @@ void copy_bursts(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src
       return;
     }
   }
-  switch (length) {
-    case 32: return copy_blocks<32>(dst, dst_step, src, src_step, count);
-    case 64: return copy_blocks<64>(dst, dst_step, src, src_step, count);
-    case 128: return copy_blocks<128>(dst, dst_step, src, src_step, count);
-    default: break;
+  if (length == 32 || length == 64 || length == 128 || length == 256) {
+    return kernels().copy_bursts(dst, dst_step, src, src_step, count, length);
   }
   for (int64_t n = 0; n < count; ++n) std::memmove(dst + n * dst_step, src + n * src_step, size_t(length));
 }

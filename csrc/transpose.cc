@@ -11,35 +11,13 @@ namespace {
 constexpr int kSide = int(kFractalSide);
 
 void transpose_fractal(const Kernels& k, uint8_t* dst, const uint8_t* src) {
-  alignas(64) uint8_t out[kFractalBytes];
   uint8_t* to[kSide];
   const uint8_t* from[kSide];
   for (int i = 0; i < kSide; ++i) {
-    to[i] = out + i * kBlockBytes;
+    to[i] = dst + i * kBlockBytes;
     from[i] = src + i * kBlockBytes;
   }
   k.transpose16(to, from);
-  std::memcpy(dst, out, sizeof out);
-}
-
-// The 16 blocks of one repeat, read together; block j of `out` goes to dst_j.
-void transpose_blocks(const Kernels& k, int size, int half, uint8_t out[kSide][kBlockBytes],
-                      const uint8_t* const src[kSide]) {
-  if (size == 2) {
-    uint8_t* to[kSide];
-    for (int i = 0; i < kSide; ++i) to[i] = out[i];
-    k.transpose16(to, src);
-  } else if (size == 1) {
-    for (int i = 0; i < kSide; ++i) {
-      for (int j = 0; j < kSide; ++j) out[j][i] = src[i][half + j];
-    }
-  } else {
-    for (int i = 0; i < kSide; ++i) {
-      for (int j = 0; j < kSide / 2; ++j) {
-        std::memcpy(out[2 * j + i / 8] + i % 8 * 4, src[i] + j * 4, 4);
-      }
-    }
-  }
 }
 
 }  // namespace
@@ -60,21 +38,13 @@ void run_nchw(Machine& m, const Instr& in) {
   const int length = size == 1 ? kHalf : int(kBlockBytes);
   const int dst_half = size == 1 && in.attrs[0] ? kHalf : 0, src_half = size == 1 && in.attrs[1] ? kHalf : 0;
   const Wide last = Wide(repeat - 1), none = repeat == 0;
+  const Wide dst_end = none ? Wide(dst_half) : dst_half + last * dst_rep + length;
+  const Wide src_end = none ? Wide(src_half) : src_half + last * src_rep + length;
   uint8_t* dst[kSide];
   const uint8_t* src[kSide];
-  for (int i = 0; i < kSide; ++i) {
-    dst[i] = m.write(in, i, dst_half, none ? Wide(dst_half) : dst_half + last * dst_rep + length);
-  }
-  for (int i = 0; i < kSide; ++i) {
-    src[i] = m.read(in, kSide + i, src_half, none ? Wide(src_half) : src_half + last * src_rep + length);
-  }
-  alignas(64) uint8_t out[kSide][kBlockBytes];
-  for (int64_t r = 0; r < repeat; ++r) {
-    const uint8_t* from[kSide];
-    for (int i = 0; i < kSide; ++i) from[i] = src[i] + r * src_rep;
-    transpose_blocks(m.kernels, size, src_half, out, from);
-    for (int i = 0; i < kSide; ++i) std::memcpy(dst[i] + r * dst_rep + dst_half, out[i], size_t(length));
-  }
+  for (int i = 0; i < kSide; ++i) dst[i] = m.write(in, i, dst_half, dst_end) + dst_half;
+  for (int i = 0; i < kSide; ++i) src[i] = m.read(in, kSide + i, src_half, src_end) + src_half;
+  m.kernels.nchw[size >> 1](dst, src, repeat, dst_rep, src_rep);
 }
 
 void check_vtranspose(const Program& p, const Instr& in) {

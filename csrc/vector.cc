@@ -125,16 +125,25 @@ void run_direct(LaneFn fn, LaneJob& job, const Plan& p) {
 // Repeat by repeat through dense copies: every lane is read before one is written.
 void run_staged(LaneFn fn, LaneJob job, const Plan& p, const Operands& o, bool dst_read) {
   alignas(64) uint8_t dense[3][kVectorBytes + 64] = {};
-  job.dst = dense[0];
-  job.s0 = dense[1];
-  job.s1 = dense[2];
-  job.flat = p.lanes;
+  const Lanes& d = p.operand[0];
+  const uint32_t blocks = p.by_bits ? blocks_on(p, d.size) : 0;
+  const int64_t first = p.by_bits ? __builtin_ctz(blocks) * kBlockBytes : 0;
+  const int64_t end = p.by_bits ? (32 - __builtin_clz(blocks)) * kBlockBytes : 0;
+  job.dst = dense[0] + first;
   for (int64_t r = 0; r < p.repeats; ++r) {
     const int64_t on = p.on(r);
+    if (on == 0 && !p.by_bits) continue;
+    const uint8_t* from[3] = {};
     for (int i = dst_read ? 0 : 1; i <= o.sources; ++i) {
-      gather_lanes(dense[i], o.at[i] + r * p.operand[i].rep, p.operand[i], p, on);
+      from[i] = o.at[i] + r * p.operand[i].rep;
+      if (i && p.operand[i].dense()) continue;  // read where it lies
+      gather_lanes(dense[i], from[i], p.operand[i], p, on);
+      from[i] = dense[i];
     }
-    fn(job);
+    job.s0 = from[1] + first;
+    job.s1 = from[2] + first;
+    job.flat = p.by_bits ? (end - first) / d.size : on;
+    if (r == 0 || o.sources || on != p.count) fn(job);  // without sources every repeat has the same values
     scatter_lanes(o.at[0] + r * p.operand[0].rep, dense[0], p.operand[0], p, on);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dense conversions between float formats, and the 16x16 transpose.
+// Dense conversions between float formats, and to integers.
 
 // Up to 31 bytes behind the source are read.
 static void half_to_float_all(float* dst, const uint16_t* src, int64_t n) {
@@ -42,60 +42,6 @@ static void float_to_bfloat_all(uint16_t* dst, const float* src, int64_t n, bool
     __builtin_memcpy(dst + i, rest, size_t(n - i) * 2);
   }
 }
-
-#if MCO_W >= 8
-
-// Rows of a 16x16 matrix of 16-bit elements, transposed in registers.
-MCO_INLINE void transpose_rows(__m256i r[16]) {
-  __m256i t[16];
-  MCO_UNROLL
-  for (int i = 0; i < 16; i += 2) {  // pairs of rows: elements side by side
-    t[i] = _mm256_unpacklo_epi16(r[i], r[i + 1]);
-    t[i + 1] = _mm256_unpackhi_epi16(r[i], r[i + 1]);
-  }
-  MCO_UNROLL
-  for (int i = 0; i < 16; i += 4) {  // fours
-    r[i] = _mm256_unpacklo_epi32(t[i], t[i + 2]);
-    r[i + 1] = _mm256_unpackhi_epi32(t[i], t[i + 2]);
-    r[i + 2] = _mm256_unpacklo_epi32(t[i + 1], t[i + 3]);
-    r[i + 3] = _mm256_unpackhi_epi32(t[i + 1], t[i + 3]);
-  }
-  MCO_UNROLL
-  for (int i = 0; i < 16; i += 8) {  // eights
-    MCO_UNROLL
-    for (int k = 0; k < 4; ++k) {
-      t[i + 2 * k] = _mm256_unpacklo_epi64(r[i + k], r[i + k + 4]);
-      t[i + 2 * k + 1] = _mm256_unpackhi_epi64(r[i + k], r[i + k + 4]);
-    }
-  }
-  MCO_UNROLL
-  for (int k = 0; k < 8; ++k) {  // halves of registers
-    r[k] = _mm256_permute2x128_si256(t[k], t[k + 8], 0x20);
-    r[k + 8] = _mm256_permute2x128_si256(t[k], t[k + 8], 0x31);
-  }
-}
-
-static void transpose16(uint8_t* const dst[16], const uint8_t* const src[16]) {
-  __m256i r[16];
-  MCO_UNROLL
-  for (int i = 0; i < 16; ++i) r[i] = ld<__m256i>(src[i]);
-  transpose_rows(r);
-  MCO_UNROLL
-  for (int i = 0; i < 16; ++i) st(dst[i], r[i]);
-}
-
-#else
-
-static void transpose16(uint8_t* const dst[16], const uint8_t* const src[16]) {
-  uint16_t in[16][16], out[16][16];
-  for (int i = 0; i < 16; ++i) __builtin_memcpy(in[i], src[i], 32);
-  for (int i = 0; i < 16; ++i) {
-    for (int k = 0; k < 16; ++k) out[k][i] = in[i][k];
-  }
-  for (int i = 0; i < 16; ++i) __builtin_memcpy(dst[i], out[i], 32);
-}
-
-#endif
 
 // Integral float32 by a rounding mode number of the instruction set.
 template <int Mode>

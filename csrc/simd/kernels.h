@@ -67,6 +67,16 @@ struct Kernels {
   void (*bfloat_to_float)(float* dst, const uint16_t* src, int64_t n);
   void (*float_to_bfloat)(uint16_t* dst, const float* src, int64_t n, bool saturate);
 
+  // 32-byte blocks, in order: copies; and of `dst` the bits where `keep` (dense, as `src`) is 0. Bit b of `on` says
+  // whether block b takes part.
+  void (*copy_blocks)(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, uint32_t on);
+  void (*blend_blocks)(uint8_t* dst, int64_t dst_step, const uint8_t* src, const uint8_t* keep, uint32_t on);
+  // `count` bursts of 32, 64, 128 or 256 bytes, in order; each is read before it is written.
+  void (*copy_bursts)(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count,
+                      int64_t length);
+  // The 8 blocks of a repeat with the bits of `off` cleared or set; other blocks than those of `on` lie in `off` whole.
+  void (*fill_off)(uint8_t* dst, const uint8_t* src, int64_t src_step, const uint8_t* off, bool set, uint32_t on);
+
   // Integral by a rounding mode number, then int32: saturating, NaN gives 0. Arrays are padded by 64 bytes.
   void (*float_to_int)(int32_t* dst, const float* src, int64_t n, int mode);
 
@@ -74,11 +84,16 @@ struct Kernels {
   void (*compare[kDTypes])(uint8_t* dst, const uint8_t* s0, const uint8_t* s1, int64_t n, int compare, bool broadcast);
   // Tree sums of `width` adjacent elements each, n / width results. n is the lanes of a repeat; width is n, n / 8 or 2.
   void (*tree_sum[kDTypes])(uint8_t* dst, const uint8_t* src, int n, int width, bool saturate);
+  // The 8 blocks of a repeat: of each the first element that no later one beats. Float dtypes only, else null.
+  void (*group_extreme[kDTypes])(uint8_t* dst, const uint8_t* src, bool largest, bool saturate);
   // First element that no later one beats among n; returns its number.
   int (*extreme[kDTypes])(const uint8_t* src, int n, bool largest);
 
   // 16 rows of 16 16-bit elements, transposed.
   void (*transpose16)(uint8_t* const dst[16], const uint8_t* const src[16]);
+  // vnchwconv of elements of 1 << n bytes: 16 blocks a repeat (halves of blocks for bytes), read before one is written.
+  void (*nchw[3])(uint8_t* const dst[16], const uint8_t* const src[16], int64_t repeats, int64_t dst_rep,
+                  int64_t src_rep);
 
   // Fractals unpacked to 32-bit values (float, or int32 of 8-bit integers). Returns whether every product of such
   // values is exact in float32.

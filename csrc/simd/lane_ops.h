@@ -91,7 +91,8 @@ MCO_INLINE void run_span(uint8_t* d, const uint8_t* a, const uint8_t* b, int64_t
 }
 
 template <class Tr, class Op>
-static void lane(const LaneJob& j) {
+static void lane(const LaneJob& job) {
+  const LaneJob j = job;  // stores through byte pointers do not reach it
   constexpr int64_t kPerBlock = kBlockBytes / Tr::kBytes;
   const typename Tr::v s = Arith<Tr>::scalar(j);
   const bool sat = j.saturate;

@@ -12,6 +12,10 @@ namespace {
 
 #include "lane_ops.h"
 
+#include "block_ops.h"
+
+#include "transpose_ops.h"
+
 #include "reduce_ops.h"
 
 #include "convert_ops.h"
@@ -105,6 +109,9 @@ Kernels make_kernels(const char* name) {
   set_reductions<Float16<kWide>>(k, F16);
   set_reductions<Bfloat16<kWide>>(k, BF16);
   set_reductions<Float32<kWide>>(k, F32);
+  k.group_extreme[F16] = group_extreme<Float16<kWide>>;
+  k.group_extreme[BF16] = group_extreme<Bfloat16<kWide>>;
+  k.group_extreme[F32] = group_extreme<Float32<kWide>>;
   k.tree_sum[F16] = tree_sum<Float16<kWide>>;
   k.tree_sum[BF16] = tree_sum<Bfloat16<kWide>>;
   k.tree_sum[F32] = tree_sum<Float32<kWide>>;
@@ -117,12 +124,19 @@ Kernels make_kernels(const char* name) {
   set_words<int16_t>(k, I16);
   set_words<uint16_t>(k, U16);
   set_dup(k);
+  k.copy_blocks = copy_blocks;
+  k.blend_blocks = blend_blocks;
+  k.copy_bursts = copy_bursts;
+  k.fill_off = fill_off;
   k.half_to_float = half_to_float_all;
   k.float_to_half = float_to_half_all;
   k.bfloat_to_float = bfloat_to_float_all;
   k.float_to_bfloat = float_to_bfloat_all;
   k.float_to_int = float_to_int_all;
   k.transpose16 = transpose16;
+  k.nchw[0] = nchw<1>;
+  k.nchw[1] = nchw<2>;
+  k.nchw[2] = nchw<4>;
   set_cube<F16>(k);
   set_cube<BF16>(k);
   set_cube<F32>(k);

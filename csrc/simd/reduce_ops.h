@@ -69,6 +69,51 @@ static void tree_sum(uint8_t* dst, const uint8_t* src, int n, int width, bool sa
 
 #endif
 
+#if MCO_W >= 8
+
+// a > b ? a : b or a < b ? a : b, so b where one is a NaN or both are zero.
+MCO_INLINE __m256 beating(__m256 a, __m256 b, bool largest) {
+  return largest ? _mm256_max_ps(a, b) : _mm256_min_ps(a, b);
+}
+
+// Blocks become columns: one fold through the lanes of all of them.
+template <class Tr>
+static void group_extreme(uint8_t* dst, const uint8_t* src, bool largest, bool saturate) {
+  constexpr int kPieces = int(kBlockBytes) / (8 * Tr::kBytes);
+  __m256 best{};
+  MCO_UNROLL
+  for (int part = 0; part < kPieces; ++part) {
+    __m256i r[8];
+    MCO_UNROLL
+    for (int i = 0; i < 8; ++i) r[i] = (__m256i)Tr::load(src + i * kBlockBytes + part * 8 * Tr::kBytes);
+    transpose_words(r);
+    if (part == 0) best = (__m256)r[0];
+    MCO_UNROLL
+    for (int i = part ? 0 : 1; i < 8; ++i) best = beating((__m256)r[i], best, largest);
+  }
+  Tr::store(dst, (V<8>::f)best, saturate);
+}
+
+#else
+
+template <class Tr>
+static void group_extreme(uint8_t* dst, const uint8_t* src, bool largest, bool saturate) {
+  constexpr int kLanes = int(kBlockBytes) / Tr::kBytes;
+  float x[kLanes], best[8];
+  for (int g = 0; g < 8; ++g) {
+    for (int i = 0; i < kLanes; i += Tr::kLanes) st(x + i, Tr::load(src + g * kBlockBytes + i * Tr::kBytes));
+    best[g] = x[0];
+    for (int i = 1; i < kLanes; ++i) {
+      if (largest ? x[i] > best[g] : x[i] < best[g]) best[g] = x[i];
+    }
+  }
+  for (int g = 0; g < 8; g += Tr::kLanes) {
+    Tr::store(dst + g * Tr::kBytes, ld<typename Tr::v>(best + g), saturate);
+  }
+}
+
+#endif
+
 // The first element that no later one beats. A NaN at the start is never beaten, a later one never beats.
 template <class Tr>
 static int extreme(const uint8_t* src, int n, bool largest) {

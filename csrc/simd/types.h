@@ -14,7 +14,7 @@ struct Float32 {
   MCO_INLINE v special(v x) {
     return through_double<Fn, false, W>(x);
   }
-  MCO_INLINE v exp(v x) { return special<Exp>(x); }
+  MCO_INLINE v exp(v x) { return float_exp<W>(x); }
 };
 
 template <int W>

@@ -205,6 +205,19 @@ MCO_SPECIALISED V<16>::f half_round<16>(V<16>::f x, bool saturate) {
 
 #endif
 
+// The value in [low, high] next to x; a NaN stays one.
+#if MCO_W >= 8
+MCO_INLINE V<8>::f within(V<8>::f x, float low, float high) {
+  const __m256 above = _mm256_max_ps(_mm256_set1_ps(low), (__m256)x);  // the second operand where one is a NaN
+  return (V<8>::f)_mm256_min_ps(_mm256_set1_ps(high), above);
+}
+#else
+MCO_INLINE V<4>::f within(V<4>::f x, float low, float high) {
+  x = x < low ? splat_f<4>(low) : x;
+  return x > high ? splat_f<4>(high) : x;
+}
+#endif
+
 #if MCO_W == 16
 // Doubles of D floats, part `Part` of a register of W, and back.
 template <int Part>
