@@ -6,10 +6,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from engine_cases import LEVELS, assert_same_bits, every_16_bit, level, need_engine, vector_program
-from programs import outputs_of
+from programs import Builder, outputs_of, ref, vector_args
 from random_programs import random_feed, random_program
 
 from ms_custom_ops import engine
+from ms_custom_ops.tik.expr import const
+from ms_custom_ops.tik.isa import MASK_BITS
 
 need_engine()
 
@@ -116,3 +118,18 @@ def test_matmul_against_float32_products_in_ascending_k(m, k, n, name):
     got = got.reshape(columns, rows * 16, 16).transpose(1, 0, 2).reshape(want.shape)
     assert_same_bits(got, want, "float32", f"matmul {m}x{k}x{n}")
     assert outputs_of(b.program)[0].size == size_c
+
+
+@pytest.mark.parametrize("name", LEVELS)
+def test_a_mask_by_bits_leaves_lanes_beyond_its_128_bits_alone(name):
+    """An 8-bit repeat has 256 lanes, a mask 128 bits: the upper lanes are off whatever lies in memory behind the mask."""
+    b = Builder(scope_bytes={"ub": 1 << 12})
+    u = b.local("u", "ub", "uint8", 256)
+    b.move(u, b.gm("x", "uint8", 256, "input"))
+    word = (1 << 64) - 1
+    b.instr("vector_dup", {"dst": ref(u)}, {"mask_kind": MASK_BITS},
+            **vector_args("vector_dup", (word, word), 1, {"dst": 1}, scalar=const(7)))
+    b.move(b.gm("y", "uint8", 256, "output"), u)
+    with level(name):
+        (got,) = engine.run(b.program, [np.zeros(256, np.uint8)])
+    assert got.tolist() == [7] * 128 + [0] * 128
