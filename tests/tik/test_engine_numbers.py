@@ -122,7 +122,7 @@ def test_matmul_against_float32_products_in_ascending_k(m, k, n, name):
 
 @pytest.mark.parametrize("name", LEVELS)
 def test_a_mask_by_bits_leaves_lanes_beyond_its_128_bits_alone(name):
-    """An 8-bit repeat has 256 lanes, a mask 128 bits: the upper lanes are off whatever lies in memory behind the mask."""
+    """An 8-bit repeat has 256 lanes, a mask 128 bits: the upper lanes are off."""
     b = Builder(scope_bytes={"ub": 1 << 12})
     u = b.local("u", "ub", "uint8", 256)
     b.move(u, b.gm("x", "uint8", 256, "input"))
