@@ -39,6 +39,14 @@ constexpr int64_t kFractalSide = 16;
 
 using Wide = __int128;  // no product of two int64 overflows it
 
+// a * b, kept far from the ends of the type where a third factor would overflow; such an extent fits no tensor.
+inline Wide wide_product(Wide a, Wide b) {
+  constexpr Wide kFar = Wide(1) << 120;
+  Wide product;
+  if (__builtin_mul_overflow(a, b, &product)) return (a < 0) == (b < 0) ? kFar : -kFar;
+  return product > kFar ? kFar : product < -kFar ? -kFar : product;
+}
+
 inline int64_t round_up(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 inline int64_t ceil_div(int64_t value, int64_t unit) { return (value + unit - 1) / unit; }
 

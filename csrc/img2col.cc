@@ -127,7 +127,7 @@ void run_load3dv1(Machine& m, const Instr& in) {
   const Start s = start_of(m, in, w);
   const PadBlock pad = pad_block(m, in, 0);
   if (!repeat) return;
-  uint8_t* dst = m.write(in, 0, 0, (Wide(repeat - 1) * jump + 1) * kFractalBytes);
+  uint8_t* dst = m.write(in, 0, 0, wide_product(Wide(repeat - 1) * jump + 1, kFractalBytes));
   const bool along_m = in.attrs[0] == 1;
   const int64_t tap0 = (c1 * w.filter_h() + s.fetch_h) * w.filter_w() + s.fetch_w;
   std::vector<int64_t> blocks(size_t(repeat * kFractalSide), -1);
@@ -207,7 +207,7 @@ void run_load3dv2(Machine& m, const Instr& in) {
   if (!x.channels || !k_ext || !m_ext) return;
   x.rows = round_up(m_ext, x.layout == 0 ? kFractalSide : x.k0);
   x.columns = round_up(k_ext, x.layout == 0 ? x.k0 : kFractalSide);
-  uint8_t* dst = m.write(in, 0, 0, Wide(x.rows) * x.columns * size);
+  uint8_t* dst = m.write(in, 0, 0, wide_product(Wide(x.rows) * x.columns, size));
   Extent extent;
   each_block(x, w, [&](int64_t, int64_t, int64_t block) {
     if (block >= 0) extent.add(block);

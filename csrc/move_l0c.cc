@@ -91,12 +91,12 @@ void run_move_l0c(Machine& m, const Instr& in) {
   const Converter convert = converter(m, in, in.attrs[1] != 0);
   if (!count || !burst) return;
   const Side from = side_of(m, in, 1, burst, src_gap), to = side_of(m, in, 0, burst, dst_gap);
-  const uint8_t* src = m.read(in, 1, 0, (count - 1) * from.step + from.burst_end);
-  uint8_t* dst = m.write(in, 0, 0, (count - 1) * to.step + to.burst_end);
+  const uint8_t* src = m.read(in, 1, 0, wide_product(count - 1, from.step) + from.burst_end);
+  uint8_t* dst = m.write(in, 0, 0, wide_product(count - 1, to.step) + to.burst_end);
   const bool dense = from.spread == from.unit && to.spread == to.unit;
   const int64_t units = dense ? 1 : burst, elements = dense ? burst * from.unit : from.unit;
-  const bool apart = dst + int64_t((count - 1) * to.step + to.burst_end) <= src ||
-                     src + int64_t((count - 1) * from.step + from.burst_end) <= dst;
+  const bool apart = dst + int64_t(wide_product(count - 1, to.step) + to.burst_end) <= src ||
+                     src + int64_t(wide_product(count - 1, from.step) + from.burst_end) <= dst;
   std::vector<uint8_t> staged(apart ? 0 : size_t(burst * to.unit * to.size) + 64);
   for (int64_t n = 0; n < count; ++n) {
     const uint8_t* s = src + n * int64_t(from.step);
@@ -137,8 +137,8 @@ void run_fixpipe(Machine& m, const Instr& in) {
   const int64_t elements = length / src_size, written = elements * dst_size;
   const Wide src_step = Wide(length) + src_gap, dst_step = Wide(written) + dst_gap;
   const bool nothing = !count || !length;
-  const uint8_t* src = m.read(in, 1, 0, nothing ? Wide(0) : (count - 1) * src_step + length);
-  uint8_t* dst = m.write(in, 0, 0, nothing ? Wide(0) : (count - 1) * dst_step + written);
+  const uint8_t* src = m.read(in, 1, 0, nothing ? Wide(0) : wide_product(count - 1, src_step) + length);
+  uint8_t* dst = m.write(in, 0, 0, nothing ? Wide(0) : wide_product(count - 1, dst_step) + written);
   if (nothing) return;
   const bool direct = m.scope(in, 0) == GM && m.atomic == kDTypes;
   for (int64_t n = 0; n < count; ++n) {

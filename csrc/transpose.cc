@@ -71,8 +71,8 @@ void run_load2d(Machine& m, const Instr& in) {
   if (repeat == 0) return;
   const Wide last = repeat - 1, dst_step = 1 + Wide(dst_gap);
   const Wide first = Wide(index) * kFractalBytes;
-  const uint8_t* src = m.read(in, 1, first, first + (last * src_stride + 1) * kFractalBytes);
-  uint8_t* dst = m.write(in, 0, 0, (last * dst_step + 1) * kFractalBytes);
+  const uint8_t* src = m.read(in, 1, first, first + wide_product(last * src_stride + 1, kFractalBytes));
+  uint8_t* dst = m.write(in, 0, 0, wide_product(last * dst_step + 1, kFractalBytes));
   for (int64_t r = 0; r < repeat; ++r) {
     const uint8_t* from = src + (index + r * src_stride) * kFractalBytes;
     uint8_t* to = dst + r * int64_t(dst_step) * kFractalBytes;
