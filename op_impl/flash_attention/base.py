@@ -2,6 +2,7 @@
 """What the forward and the backward FlashAttention kernel share: the problem, GM tensors, score tiles."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ms_custom_ops import tik
@@ -12,11 +13,15 @@ from ms_custom_ops.op_impl.common.tile import Buffers, Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit, lanes_of
 from ms_custom_ops.op_impl.flash_attention.dropout import Dropout
 from ms_custom_ops.op_impl.flash_attention.visibility import Visibility
-from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import AttentionPlan, AttentionProblem
 
 OPTIONAL = ("attn_mask", "real_shift", "drop_mask", "actual_seq_qlen", "actual_seq_kvlen")
+F32_BLOCK = BLOCK_BYTES // 4
+"""float32 elements of a block, the unit of data_move."""
+TINY = 1e-30
+"""Added to a row sum (which is 0 or at least 1) before it divides, so that an empty row gives 0."""
 _LANES = lanes_of("float32")
 
 
@@ -183,6 +188,13 @@ class AttentionKernel:
         self.load_slice(half, "drop_mask", start, height, self.problem.kv_padded)
         self.vector.convert(wide, half, rows * CUBE_BLOCK)
         return wide
+
+    def each_slice(self, combine: Callable, name: str, lanes: str, rows: int, columns: int) -> None:
+        """Combine every slice ``[rows, 16]`` of tile ``name`` with the row values in ``lanes``, in place."""
+        count = rows * CUBE_BLOCK
+        for n1 in range(columns // CUBE_BLOCK):
+            tile = self.buffers[name].shift(n1 * count)
+            combine(tile, tile, self.buffers[lanes], count)
 
     @property
     def drops(self) -> bool:

@@ -11,16 +11,21 @@ from typing import Any
 
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.common.vector import lanes_of
-from ms_custom_ops.op_impl.flash_attention.base import OPTIONAL, AttentionKernel, Head, problem_of, round_mode_to
+from ms_custom_ops.op_impl.flash_attention.base import (
+    F32_BLOCK,
+    OPTIONAL,
+    TINY,
+    AttentionKernel,
+    Head,
+    problem_of,
+    round_mode_to,
+)
 from ms_custom_ops.soc import current_soc
-from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
+from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import plan_backward
 
-_F32_BLOCK = BLOCK_BYTES // 4
 _LANES = lanes_of("float32")
-_TINY = 1e-30
-"""Added to a row sum (which is 0 or at least 1) before it divides, so that an empty row gives 0."""
 
 
 class FlashAttentionBackward(AttentionKernel):
@@ -87,11 +92,11 @@ class FlashAttentionBackward(AttentionKernel):
                 v.mul_add(b["delta_lanes"], b["o_wide"], b["do_wide"], count)
         self.rows.fold(v.add, b["row_a"], b["delta_lanes"], rows)
         at = head.flat * p.q_rows_padded + q0
-        self.tik.data_move(self.gm["delta"][at], b["row_a"][0], 0, 1, rows // _F32_BLOCK, 0, 0)
+        self.tik.data_move(self.gm["delta"][at], b["row_a"][0], 0, 1, rows // F32_BLOCK, 0, 0)
         v.dup(b["delta_lanes"], 0.0, count)
         for column in range(0, p.head_dim, CUBE_BLOCK):
             target = self._dq_at(head, block, column * rows)
-            self.tik.data_move(target, b["delta_lanes"][0], 0, 1, count // _F32_BLOCK, 0, 0)
+            self.tik.data_move(target, b["delta_lanes"][0], 0, 1, count // F32_BLOCK, 0, 0)
 
     def _dq_at(self, head: Head, block: Any, elements: int = 0) -> Any:
         """``elements`` into the dQ sums of a query block in their workspace, kept as ``[D/16, rows, 16]``."""
@@ -102,7 +107,7 @@ class FlashAttentionBackward(AttentionKernel):
         p, b, v, rows = self.problem, self.buffers, self.vector, align(height)
         count = rows * p.head_dim
         with b.phase("final"):
-            self.tik.data_move(b["dq_final"][0], self._dq_at(head, block), 0, 1, count // _F32_BLOCK, 0, 0)
+            self.tik.data_move(b["dq_final"][0], self._dq_at(head, block), 0, 1, count // F32_BLOCK, 0, 0)
             v.muls(b["dq_final"], b["dq_final"], p.scale_value, count)
             v.convert(b["dq_cast"], b["dq_final"], count, round_mode_to(p.dtype))
             start = (head.flat * p.q_len + block * self.plan.q_block) * p.head_dim
@@ -156,15 +161,15 @@ class FlashAttentionBackward(AttentionKernel):
         p, b, v, rows = self.problem, self.buffers, self.vector, align(height)
         at = head.flat * p.q_rows_padded + q0
         for name, row in (("softmax_max", "row_a"), ("softmax_sum", "row_c")):
-            self.tik.data_move(b[row][0], self.gm[name][at], 0, 1, rows // _F32_BLOCK, 0, 0)
-        v.adds(b["row_c"], b["row_c"], _TINY, rows)
+            self.tik.data_move(b[row][0], self.gm[name][at], 0, 1, rows // F32_BLOCK, 0, 0)
+        v.adds(b["row_c"], b["row_c"], TINY, rows)
         v.dup(b["row_b"], 1.0, rows)
         v.div(b["row_b"], b["row_b"], b["row_c"], rows)
         if height < rows:
             repeat = height // _LANES * _LANES
             bits = (1 << (rows - repeat)) - (1 << (height - repeat))
-            self.tik.vec_dup([0, bits], b["row_b"][repeat], 0.0, 1, _LANES // _F32_BLOCK)
-        self.tik.data_move(b["row_c"][0], self.gm["delta"][at], 0, 1, rows // _F32_BLOCK, 0, 0)
+            self.tik.vec_dup([0, bits], b["row_b"][repeat], 0.0, 1, _LANES // F32_BLOCK)
+        self.tik.data_move(b["row_c"][0], self.gm["delta"][at], 0, 1, rows // F32_BLOCK, 0, 0)
 
     def _probabilities(self, head: Head, q0: Any, height: int, k0: Any, width: int) -> None:
         """scores = P, the normalised probabilities; ``delta_lanes`` = delta."""
@@ -176,9 +181,9 @@ class FlashAttentionBackward(AttentionKernel):
         self.rows.spread(b["wide_a"], b["row_a"], rows)
         self.rows.spread(b["inverse_lanes"], b["row_b"], rows)
         self.rows.spread(b["delta_lanes"], b["row_c"], rows)
-        self._each_slice(v.sub, "scores", "wide_a", rows, columns)
+        self.each_slice(v.sub, "scores", "wide_a", rows, columns)
         v.exp(b["scores"], b["scores"], rows * columns)
-        self._each_slice(v.mul, "scores", "inverse_lanes", rows, columns)
+        self.each_slice(v.mul, "scores", "inverse_lanes", rows, columns)
 
     def _product(self, left: str, right: str, target: str, rows: int, columns: int) -> None:
         """UB target = left (rows, D) @ right (columns, D) transposed."""
@@ -187,12 +192,6 @@ class FlashAttentionBackward(AttentionKernel):
         cube.load_right(b["right_rows"], b[right], depth, columns)
         cube.multiply(b["acc_s"], b["left_rows"], b["right_rows"], rows, depth, columns)
         cube.to_ub(b[target], b["acc_s"], rows, columns)
-
-    def _each_slice(self, combine: Callable, name: str, lanes: str, rows: int, columns: int) -> None:
-        count = rows * CUBE_BLOCK
-        for n1 in range(columns // CUBE_BLOCK):
-            tile = self.buffers[name].shift(n1 * count)
-            combine(tile, tile, self.buffers[lanes], count)
 
     def _d_scores(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
         """L1 p = P with dropout, L1 ds = P * (dP - delta) with dP = dO V^T under dropout, both in the input dtype."""
@@ -209,7 +208,7 @@ class FlashAttentionBackward(AttentionKernel):
             self._product("do", "v", "d_probs", rows, columns)
             for at, keep in self._keep_slices(head, q0, height, k0, columns):
                 v.mul(b["d_probs"].shift(at), b["d_probs"].shift(at), keep, rows * CUBE_BLOCK)
-            self._each_slice(v.sub, "d_probs", "delta_lanes", rows, columns)
+            self.each_slice(v.sub, "d_probs", "delta_lanes", rows, columns)
             v.mul(b["scores"], b["scores"], b["d_probs"], count)
         with b.phase("scores.cast"):
             v.convert(b["cast"], b["scores"], count, mode)
@@ -247,9 +246,9 @@ class FlashAttentionBackward(AttentionKernel):
             cube.to_ub(b["dq_tile"], b["acc_dq"], rows, depth)
             for column in range(0, depth, CUBE_BLOCK):
                 at = self._dq_at(head, block, column * rows)
-                self.tik.data_move(b["dq_sum"][0], at, 0, 1, count // _F32_BLOCK, 0, 0)
+                self.tik.data_move(b["dq_sum"][0], at, 0, 1, count // F32_BLOCK, 0, 0)
                 self.vector.add(b["dq_sum"], b["dq_sum"], b["dq_tile"].shift(column * rows), count)
-                self.tik.data_move(at, b["dq_sum"][0], 0, 1, count // _F32_BLOCK, 0, 0)
+                self.tik.data_move(at, b["dq_sum"][0], 0, 1, count // F32_BLOCK, 0, 0)
 
 
 def flash_attention_grad(query: dict, key: dict, value: dict, attention_out: dict, d_attention_out: dict,

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.flash_attention.base import OPTIONAL, AttentionKernel, Head, problem_of, round_mode_to
+from ms_custom_ops.op_impl.flash_attention.base import (
+    F32_BLOCK,
+    OPTIONAL,
+    TINY,
+    AttentionKernel,
+    Head,
+    problem_of,
+    round_mode_to,
+)
 from ms_custom_ops.op_impl.flash_attention.visibility import FLOOR
 from ms_custom_ops.soc import current_soc
-from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
+from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import plan_forward
-
-_F32_BLOCK = BLOCK_BYTES // 4
-_TINY = 1e-30
-"""Added to a row sum (which is 0 or at least 1) before it divides, so that an empty row gives 0."""
 
 
 class FlashAttentionForward(AttentionKernel):
@@ -83,15 +87,8 @@ class FlashAttentionForward(AttentionKernel):
             cube.load_right(b["right_v"], b["v"], columns, depth, turned=True)
             cube.multiply(b["acc_o"], b["left_p"], b["right_v"], rows, columns, depth)
             cube.to_ub(b["product"], b["acc_o"], rows, depth)
-            self._scale_lanes("out", "wide_b", rows, depth)
+            self.each_slice(self.vector.mul, "out", "wide_b", rows, depth)
             self.vector.add(b["out"], b["out"], b["product"], rows * depth)
-
-    def _scale_lanes(self, name: str, lanes: str, rows: int, columns: int) -> None:
-        """Multiply every slice of tile ``name`` by the row factors in ``lanes``."""
-        b, count = self.buffers, rows * CUBE_BLOCK
-        for n1 in range(columns // CUBE_BLOCK):
-            tile = b[name].shift(n1 * count)
-            self.vector.mul(tile, tile, b[lanes], count)
 
     def _softmax(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
         """scores -> probs in the input dtype; running maximum ``row_a``, lane sums ``sum_lanes``; leaves the factor
@@ -104,8 +101,7 @@ class FlashAttentionForward(AttentionKernel):
         v.exp(b["row_b"], b["row_b"], rows)
         v.adds(b["row_a"], b["row_c"], 0.0, rows)
         self.rows.spread(b["wide_a"], b["row_c"], rows)
-        for n1 in range(slices):
-            v.sub(scores.shift(n1 * count), scores.shift(n1 * count), b["wide_a"], count)
+        self.each_slice(v.sub, "scores", "wide_a", rows, columns)
         self.rows.spread(b["wide_b"], b["row_b"], rows)
         v.mul(b["sum_lanes"], b["sum_lanes"], b["wide_b"], count)
         if self.problem.high_precision:
@@ -151,13 +147,13 @@ class FlashAttentionForward(AttentionKernel):
         v.mul(b["row_a"], b["row_a"], b["row_c"], rows)
         v.adds(b["row_a"], b["row_a"], 0.0, rows)  # no negative zero
         at = head.flat * p.q_rows_padded + q0
-        self.tik.data_move(self.gm["softmax_max"][at], b["row_a"][0], 0, 1, rows // _F32_BLOCK, 0, 0)
-        self.tik.data_move(self.gm["softmax_sum"][at], b["row_b"][0], 0, 1, rows // _F32_BLOCK, 0, 0)
-        v.adds(b["row_b"], b["row_b"], _TINY, rows)
+        self.tik.data_move(self.gm["softmax_max"][at], b["row_a"][0], 0, 1, rows // F32_BLOCK, 0, 0)
+        self.tik.data_move(self.gm["softmax_sum"][at], b["row_b"][0], 0, 1, rows // F32_BLOCK, 0, 0)
+        v.adds(b["row_b"], b["row_b"], TINY, rows)
         v.dup(b["row_c"], 1.0 / p.keep_prob if self.drops else 1.0, rows)
         v.div(b["row_c"], b["row_c"], b["row_b"], rows)
         self.rows.spread(b["wide_a"], b["row_c"], rows)
-        self._scale_lanes("out", "wide_a", rows, p.head_dim)
+        self.each_slice(v.mul, "out", "wide_a", rows, p.head_dim)
         with b.phase("finish"):
             v.convert(b["out_cast"], b["out"], rows * p.head_dim, round_mode_to(p.dtype))
             self.fractals.store(self.gm["attention_out"], (head.flat * p.q_len + q0) * p.head_dim, b["out_cast"],

@@ -14,6 +14,7 @@ from ms_custom_ops.op_impl.common.scalar import ScalarUnit
 from ms_custom_ops.op_impl.common.tile import Buffers, Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit, lanes_of
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
+from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import SPARSE_BLOCK, AttentionPlan
 
 PENALTY = -1e30
@@ -112,7 +113,7 @@ class Visibility:
         """Add penalties to the tile ``[N1, M, 16]`` of rows from ``q0`` and keys from ``k0`` where the edge of what
         is visible runs through it."""
         p, s = self._problem, self._scalar
-        rows, columns = _align(height), _align(width)
+        rows, columns = align(height), align(width)
         offset = q0 - k0 + (kv_length - q_length)
         if p.upper_tokens is not None:
             bound = s.hold(offset + p.upper_tokens)
@@ -167,7 +168,3 @@ class Visibility:
         v.max(step, step, b["zeros"], count, row=True)
         for n1 in range(columns // CUBE_BLOCK):
             v.mul_add(scores.shift(n1 * count), step, b["penalty"], count, row=True)
-
-
-def _align(value: int) -> int:
-    return -(-value // CUBE_BLOCK) * CUBE_BLOCK
