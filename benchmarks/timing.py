@@ -52,7 +52,11 @@ class Timing:
 
 
 def interleave(case: str, contenders: Sequence[Contender], rounds: int, warm_up: int = 2) -> list[Timing]:
-    """Times all contenders in turn, round after round: a slow spell of the machine meets every one."""
+    """Times all contenders in turn, round after round: a slow spell of the machine meets every one.
+
+    A measurement follows a call of the same contender that is not measured, so that none pays for the state
+    in which the one before it has left caches and threads.
+    """
     for contender in contenders:
         for _ in range(warm_up):
             contender.run()
@@ -62,6 +66,7 @@ def interleave(case: str, contenders: Sequence[Contender], rounds: int, warm_up:
     try:
         for _ in range(rounds):
             for contender, times in zip(contenders, samples, strict=True):
+                contender.run()
                 start = time.perf_counter()
                 contender.run()
                 times.append((time.perf_counter() - start) * 1e3)

@@ -49,8 +49,8 @@ void check_compare(const Program& p, const Instr& in) {
 }
 
 void run_compare(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const bool scalar = in.op->code == 1;
   const DType t = in.tensors[1].dtype;
   alignas(64) uint8_t a[kVectorBytes + 64], b[kVectorBytes + 64] = {}, bits[kMaxLanes / 8];
@@ -86,24 +86,37 @@ void check_select(const Program& p, const Instr& in) {
   }
 }
 
+// Block by block, where no bit or element is read after it was written; false where that is not so.
+static bool select_direct(const Machine& m, const Instr& in, const Plan& p, const uint8_t* sel, int64_t step,
+                          const LaneOperands& o) {
+  const int size = in.tensors[0].size;
+  Lanes bits;
+  bits.hi = Wide(p.repeats - 1) * step + p.lanes / 8;
+  if ((size != 2 && size != 4) || overlap(o.at[0], p.operand[0], sel, bits) || must_stage(p, o)) return false;
+  LaneJob job{};
+  set_place(job, p, o);
+  const SelectFn fn = m.kernels.select[size / 4];
+  by_repeats(job, p, [=](const LaneJob& part, int64_t first) { fn(part, sel + first * step, step); });
+  return true;
+}
+
 void run_select(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const bool scalar = in.op->code == 1;
   const int size = in.tensors[0].size;
-  alignas(64) uint8_t d[kVectorBytes], a[kVectorBytes] = {}, b[kVectorBytes] = {}, bits[kMaxLanes / 8];
-  if (scalar) {
-    uint8_t one[8] = {};
-    scalar_bits(m, in, in.tensors[0].dtype, one);
-    for (int i = 0; i < p.lanes; ++i) std::memcpy(b + i * size, one, size_t(size));
-  }
+  uint8_t one[8] = {};
+  if (scalar) scalar_bits(m, in, in.tensors[0].dtype, one);
   if (p.repeats == 0) return;
   const int64_t bytes = p.lanes / 8, step = in.attrs[1] ? bytes : 0;
-  const uint8_t* sel = m.read(in, 1, 0, Wide(p.repeats - 1) * step + bytes);
+  uint8_t* sel = m.read(in, 1, 0, Wide(p.repeats - 1) * step + bytes);
   if (p.empty()) return;
-  const uint8_t* s0 = m.read(in, 2, p.operand[1].lo, p.operand[1].hi);
-  const uint8_t* s1 = scalar ? nullptr : m.read(in, 3, p.operand[2].lo, p.operand[2].hi);
+  uint8_t* s0 = m.read(in, 2, p.operand[1].lo, p.operand[1].hi);
+  uint8_t* s1 = scalar ? nullptr : m.read(in, 3, p.operand[2].lo, p.operand[2].hi);
   uint8_t* to = m.write(in, 0, p.operand[0].lo, p.operand[0].hi);
+  if (!scalar && select_direct(m, in, p, sel, step, LaneOperands{{to, s0, s1}, 2})) return;
+  alignas(64) uint8_t d[kVectorBytes], a[kVectorBytes] = {}, b[kVectorBytes] = {}, bits[kMaxLanes / 8];
+  for (int i = 0; scalar && i < p.lanes; ++i) std::memcpy(b + i * size, one, size_t(size));
   for (int64_t r = 0; r < p.repeats; ++r) {
     const int64_t on = p.on(r);
     gather_lanes(a, s0 + r * p.operand[1].rep, p.operand[1], p, on);

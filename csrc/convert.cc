@@ -116,13 +116,6 @@ struct Conversion {
 
 bool dense(const Plan& p) { return !p.by_bits && p.operand[0].dense() && p.operand[1].dense(); }
 
-bool contiguous(const Plan& p) {
-  for (int i = 0; i < 2; ++i) {
-    if (p.repeats > 1 && p.operand[i].rep != int64_t(p.lanes) * p.operand[i].size) return false;
-  }
-  return p.repeats == 1 || p.count == p.lanes;
-}
-
 }  // namespace
 
 void check_vconv(const Program& p, const Instr& in) {
@@ -140,8 +133,8 @@ void check_vconv(const Program& p, const Instr& in) {
 }
 
 void run_vconv(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const Value scale = m.value_arg(in, in.op->shape.mask0 + 3, F16);
   const Conversion convert{m.kernels, in.tensors[1].dtype, in.tensors[0].dtype, int(in.attrs[1]), in.attrs[2] != 0,
                            m.saturate, float(scale.f), m.wrap_int};
@@ -150,10 +143,7 @@ void run_vconv(Machine& m, const Instr& in) {
   const uint8_t* src = m.read(in, 1, s.lo, s.hi);
   uint8_t* dst = m.write(in, 0, d.lo, d.hi);
   const bool apart = !overlap(dst, d, src, s);
-  if (apart && dense(p) && contiguous(p)) {
-    convert(dst, src, (p.repeats - 1) * p.lanes + p.last);
-    return;
-  }
+  if (apart && p.flat) return convert(dst, src, p.flat);
   alignas(64) uint8_t from[kVectorBytes + 64] = {}, to[kVectorBytes + 64];
   for (int64_t r = 0; r < p.repeats; ++r) {
     const int64_t on = p.on(r);

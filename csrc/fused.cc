@@ -56,8 +56,8 @@ void check_adddeq(const Program& p, const Instr& in) {
 }
 
 void run_two_sources(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const bool product = in.op->code == 0;
   const float scale = product ? 0 : float(m.value_arg(in, in.op->shape.mask0 + 3, F16).f);
   if (p.empty()) return;
@@ -93,8 +93,8 @@ void check_select_scalars(const Program& p, const Instr& in) {
 }
 
 void run_select_scalars(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const bool both = in.op->code == 1;
   const DType t = in.tensors[0].dtype;
   const int size = kSize[t], at = in.op->shape.mask0 + 3;
@@ -146,8 +146,8 @@ static void put_by_word(uint8_t* to, DType dst, int16_t x, uint64_t word) {
 }
 
 void run_conv_deq(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const uint64_t word = uint64_t(m.raw_arg(in, in.op->shape.mask0 + 3));
   if (p.empty()) return;
   const bool vector = in.attrs[2] != 0;

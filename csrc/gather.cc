@@ -50,8 +50,8 @@ void check_gather(const Program& p, const Instr& in) {
 }
 
 void run_vgather(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const int64_t base = m.arg(in, in.op->shape.mask0 + 3);
   if (p.empty()) return;
   const std::vector<int64_t> offsets = lane_offsets(m, in, p, base);
@@ -70,8 +70,8 @@ void run_vgather(Machine& m, const Instr& in) {
 }
 
 void run_vscatter(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const int64_t base = m.arg(in, in.op->shape.mask0 + 3);
   if (p.empty()) return;
   const std::vector<int64_t> offsets = lane_offsets(m, in, p, base);
@@ -141,8 +141,8 @@ void check_vci(const Program& p, const Instr& in) {
 }
 
 void run_vci(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const DType t = in.tensors[0].dtype;
   const Value start = m.value_arg(in, in.op->shape.mask0 + 3, t);
   if (p.empty()) return;
@@ -169,8 +169,8 @@ void check_copy(const Program& p, const Instr& in) {
 }
 
 void run_vcopy(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   if (p.empty()) return;
   const Lanes &d = p.operand[0], &s = p.operand[1];
   const uint8_t* src = m.read(in, 1, s.lo, s.hi);
@@ -202,8 +202,8 @@ static void border(uint8_t* to, const uint8_t* x, int size, int64_t mode, bool r
 }
 
 void run_vpadding(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   if (p.empty()) return;
   const Lanes &d = p.operand[0], &s = p.operand[1];
   Span span;
@@ -234,8 +234,8 @@ void check_vbi(const Program& p, const Instr& in) {
 }
 
 void run_vbi(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const int64_t steps = m.arg(in, in.op->shape.mask0 + 3);
   if (p.empty() || steps == 0) return;
   const bool per_block = in.attrs[1] != 0;

@@ -188,6 +188,16 @@ void refuse(const Program& p, const Instr& instr, const std::string& what, const
        p.location(instr.loc).c_str());
 }
 
+// What need not be computed at every execution; an operand that is out of bounds fails when it is executed.
+static void settle(const Program& p, Operand& o) {
+  const Buffer& b = p.buffers[o.buffer];
+  if (b.scope == GM || !p.exprs.is_constant(o.offset)) return;
+  const int64_t elements = p.exprs.expr(o.offset).c.i;
+  if (elements < 0 || elements >= b.size_bytes / o.size) return;
+  o.start = elements * o.size;
+  o.room = b.size_bytes - o.start;
+}
+
 void check_instr(const Program& p, Instr& instr) {
   const OpInfo& op = *instr.op;
   for (size_t i = 0; i < instr.args.size(); ++i) {
@@ -197,6 +207,7 @@ void check_instr(const Program& p, Instr& instr) {
     }
   }
   op.check(p, instr);
+  for (Operand& o : instr.tensors) settle(p, o);
   instr.plan = make_plan(p, instr);
 }
 

@@ -35,14 +35,17 @@ void set_extent(Plan& p, Lanes& l) {
   const Wide last = Wide(p.repeats - 1) * l.rep;
   if (p.by_bits) {
     bits_extent(l, p, l.lo, l.hi);
+    l.end = l.hi;
     l.hi += last;
     return;
   }
   count_extent(l, p.last, l.lo, l.hi);
+  l.end = l.hi;
   l.hi += last;
   if (p.repeats > 1 && p.count != p.last) {
     Wide lo, hi;
     count_extent(l, p.count, lo, hi);
+    l.end = std::max(l.end, hi);
     l.hi = std::max(l.hi, hi + last - l.rep);
   }
 }
@@ -122,6 +125,14 @@ void set_mask(const Source& s, Plan& p) {
   p.count = p.last = mask0;
 }
 
+bool contiguous(const Plan& p) {
+  for (int i = 0; i < p.operands; ++i) {
+    const Lanes& l = p.operand[i];
+    if (!l.dense() || (p.repeats > 1 && l.rep != int64_t(p.lanes) * l.size)) return false;
+  }
+  return p.repeats == 1 || p.count == p.lanes;
+}
+
 void build(const Source& s, Plan& p) {
   const LaneShape& shape = s.instr.op->shape;
   int widest = 1;
@@ -139,6 +150,20 @@ void build(const Source& s, Plan& p) {
     set_extent(p, l);
   }
   if (p.by_bits && !p.empty()) set_keep(p, p.operand[0].size);
+  if (!p.empty() && !p.by_bits && contiguous(p)) p.flat = (p.repeats - 1) * p.lanes + p.last;
+}
+
+// Decided while loading when every operand has a settled place. Scopes lie apart.
+void set_meeting(const Program& p, const Instr& instr, Plan& plan) {
+  constexpr int64_t kFar = int64_t(1) << 56;
+  int64_t at[4] = {};
+  for (int i = 0; i < plan.operands; ++i) {
+    const Operand& o = instr.tensors[size_t(instr.op->shape.tensor[i])];
+    const Buffer& b = p.buffers[o.buffer];
+    if (!o.holds(plan.operand[i].lo, plan.operand[i].hi)) return;
+    at[i] = int64_t(b.scope) * kFar + b.address + o.start;
+  }
+  plan.meeting = meets(plan, at) ? Plan::kMeet : Plan::kApart;
 }
 
 }  // namespace
@@ -171,13 +196,14 @@ std::shared_ptr<const Plan> make_plan(const Program& p, const Instr& instr) {
   } catch (const Error&) {
     return nullptr;  // an error of the statement that runs it, if it ever runs
   }
+  if (!plan->empty()) set_meeting(p, instr, *plan);
   return plan;
 }
 
-const Plan& plan_of(const Machine& m, const Instr& instr, Plan& local) {
-  if (instr.plan) return *instr.plan;
-  build(Source{m.program, instr, &m}, local);
-  return local;
+const Plan& new_plan(const Machine& m, const Instr& instr, PlanRoom& room) {
+  Plan* plan = new (room.bytes) Plan;
+  build(Source{m.program, instr, &m}, *plan);
+  return *plan;
 }
 
 // Blocks that hold bytes of lanes [0, n).
@@ -208,8 +234,56 @@ void scatter_lanes(uint8_t* at, const uint8_t* dense, const Lanes& l, const Plan
   if (tail) std::memcpy(at + full * l.blk, dense + full * kBlockBytes, size_t(tail));
 }
 
-bool overlap(const uint8_t* a, const Lanes& la, const uint8_t* b, const Lanes& lb) {
+static bool overlap_at(int64_t a, const Lanes& la, int64_t b, const Lanes& lb) {
   return a + int64_t(la.lo) < b + int64_t(lb.hi) && b + int64_t(lb.lo) < a + int64_t(la.hi);
+}
+
+bool overlap(const uint8_t* a, const Lanes& la, const uint8_t* b, const Lanes& lb) {
+  return overlap_at(reinterpret_cast<int64_t>(a), la, reinterpret_cast<int64_t>(b), lb);
+}
+
+// Whether one fits into the gaps that the other leaves between its repeats.
+static bool interleaved(int64_t a, const Lanes& la, int64_t b, const Lanes& lb) {
+  const int64_t rep = la.rep;
+  if (rep <= 0 || lb.rep != rep) return false;
+  const int64_t behind = ((b - a) % rep + rep) % rep;
+  return behind >= la.end && behind + lb.end <= rep;
+}
+
+bool meets(const Plan& p, const int64_t at[4]) {
+  const Lanes& d = p.operand[0];
+  for (int i = 1; i < p.operands; ++i) {
+    const Lanes& s = p.operand[i];
+    if (!overlap_at(at[0], d, at[i], s) || interleaved(at[0], d, at[i], s)) continue;
+    const bool in_place = at[0] == at[i] && s.blk == d.blk && d.blk >= kBlockBytes &&
+                          (s.rep == d.rep || p.repeats == 1);
+    if (!in_place) return true;
+  }
+  return false;
+}
+
+bool must_stage(const Plan& p, const LaneOperands& o) {
+  if (p.by_bits) return true;
+  if (p.meeting != Plan::kLook) return p.meeting == Plan::kMeet;
+  int64_t at[4] = {};
+  for (int i = 0; i <= o.sources; ++i) at[i] = reinterpret_cast<int64_t>(o.at[i]);
+  return meets(p, at);
+}
+
+void set_place(LaneJob& job, const Plan& p, const LaneOperands& o) {
+  job.dst = o.at[0];
+  job.dst_blk = p.operand[0].blk;
+  job.dst_rep = p.operand[0].rep;
+  if (o.sources > 0) {
+    job.s0 = o.at[1];
+    job.s0_blk = p.operand[1].blk;
+    job.s0_rep = p.operand[1].rep;
+  }
+  if (o.sources > 1) {
+    job.s1 = o.at[2];
+    job.s1_blk = p.operand[2].blk;
+    job.s1_rep = p.operand[2].rep;
+  }
 }
 
 }  // namespace mco

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 
 #include "machine.h"
 
@@ -15,6 +16,7 @@ struct Lanes {
   int size = 0;
   int64_t blk = 0, rep = 0;
   Wide lo = 0, hi = 0;  // bytes touched by the lanes that are on
+  Wide end = 0;         // of the bytes touched in one repeat, the largest
   bool dense() const { return blk == kBlockBytes; }
 };
 
@@ -31,14 +33,26 @@ struct Plan {
   int64_t last = 0;   // lanes on in the last repeat (not by_bits)
   int operands = 0;
   Lanes operand[4];   // dst, then sources
+  int64_t flat = 0;   // elements, when the lanes of every operand lie one after the other; else 0
+  enum Meeting : uint8_t { kLook, kApart, kMeet } meeting = kLook;  // of dst with a source, as meets() says
   bool empty() const { return repeats == 0 || (by_bits ? !(bits[0] | bits[1]) : count == 0 && last == 0); }
   int64_t on(int64_t repeat) const { return repeat + 1 == repeats ? last : count; }
 };
 
 // Plan of an instruction whose arguments are constants, else null. Instructions without lanes have none.
 std::shared_ptr<const Plan> make_plan(const Program& p, const Instr& instr);
-// The plan of this execution: the prepared one, or `local` filled from the arguments.
-const Plan& plan_of(const Machine& m, const Instr& instr, Plan& local);
+// Room for a plan, not initialised: most executions do not need it.
+struct PlanRoom {
+  alignas(Plan) unsigned char bytes[sizeof(Plan)];
+};
+static_assert(std::is_trivially_destructible<Plan>::value, "a plan in a room is never destroyed");
+
+// A plan from the arguments of this execution.
+const Plan& new_plan(const Machine& m, const Instr& instr, PlanRoom& room);
+// The plan of this execution: the prepared one, or one in `room`.
+inline const Plan& plan_of(const Machine& m, const Instr& instr, PlanRoom& room) {
+  return instr.plan ? *instr.plan : new_plan(m, instr, room);
+}
 
 // Blocks of a repeat with a lane that is on (by_bits), of elements of `size` bytes. Masked instructions touch them as a
 // whole, also where lanes that are off lie outside of the tensor: on-chip memory is padded on both sides.
@@ -50,5 +64,39 @@ void gather_lanes(uint8_t* dense, const uint8_t* at, const Lanes& lanes, const P
 void scatter_lanes(uint8_t* at, const uint8_t* dense, const Lanes& lanes, const Plan& plan, int64_t on);
 
 bool overlap(const uint8_t* a, const Lanes& la, const uint8_t* b, const Lanes& lb);
+// Whether a source shares bytes with dst so that a walk block by block would read what it has written. Not, if each
+// lane reads where it writes. `at`: addresses of dst and the sources.
+bool meets(const Plan& p, const int64_t at[4]);
+
+// Addresses of dst and up to 2 sources, in the order of Plan::operand.
+struct LaneOperands {
+  uint8_t* at[3];
+  int sources;
+};
+
+// Whether a walk from block to block may read what it has written, or lanes that are on are no run from lane 0 on.
+bool must_stage(const Plan& p, const LaneOperands& o);
+// Addresses and strides.
+void set_place(LaneJob& job, const Plan& p, const LaneOperands& o);
+
+// walk(job, number of its first repeat) for the repeats that have the same number of lanes, in order.
+template <class Walk>
+void by_repeats(LaneJob& job, const Plan& p, Walk walk) {
+  const int64_t per_block = kBlockBytes / p.operand[0].size;
+  auto part = [&](int64_t first, int64_t repeats, int64_t on) {
+    if (repeats == 0 || on == 0) return;
+    job.repeats = repeats;
+    job.blocks = int32_t(on / per_block);
+    job.tail = int32_t(on % per_block);
+    walk(job, first);
+  };
+  if (p.count == p.last) return part(0, p.repeats, p.count);
+  const int64_t first = p.repeats - 1;
+  part(0, first, p.count);
+  job.dst += first * job.dst_rep;
+  if (job.s0) job.s0 += first * job.s0_rep;
+  if (job.s1) job.s1 += first * job.s1_rep;
+  part(first, 1, p.last);
+}
 
 }  // namespace mco

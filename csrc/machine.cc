@@ -38,7 +38,7 @@ void Machine::run_block(int64_t block, int64_t register_value) {
 
 void Machine::end_block(int64_t block) { run.order().end(block, log_); }
 
-Value Machine::eval(uint32_t root, uint32_t loc) const {
+Value Machine::eval_registers(uint32_t root, uint32_t loc) const {
   try {
     return program.exprs.eval(root, registers_);
   } catch (const EvalError& e) {
@@ -51,16 +51,10 @@ void fail_scalar(const Program& p, const EvalError& e, uint32_t loc) {
   fail("scalar %s is read before it was set [%s]", p.registers[e.reg].name.c_str(), p.location(loc).c_str());
 }
 
-int64_t Machine::raw_arg(const Instr& in, int index) const { return eval(in.args[size_t(index)], in.loc).i; }
-
-int64_t Machine::arg(const Instr& in, int index) const {
-  const int64_t v = raw_arg(in, index);
-  if (v < 0) {
-    const bool huge = program.exprs.dtype(in.args[size_t(index)]) == U64;
-    refuse(in, in.op->args[size_t(index)].c_str(), huge ? std::to_string(uint64_t(v)) : std::to_string(v),
-           huge ? "less than 2**63" : "0 or more");
-  }
-  return v;
+void Machine::refuse_negative(const Instr& in, int index, int64_t given) const {
+  const bool huge = program.exprs.dtype(in.args[size_t(index)]) == U64;
+  refuse(in, in.op->args[size_t(index)].c_str(), huge ? std::to_string(uint64_t(given)) : std::to_string(given),
+         huge ? "less than 2**63" : "0 or more");
 }
 
 Value Machine::value_arg(const Instr& in, int index, DType to) const {
@@ -100,23 +94,20 @@ uint8_t* Machine::locate(const Operand& o, const char* op, const char* name, uin
   return view.base + int64_t(start);
 }
 
-uint8_t* Machine::read(const Instr& in, int tensor, Wide lo, Wide hi) {
+uint8_t* Machine::read_any(const Instr& in, int tensor, Wide lo, Wide hi) {
   const size_t i = size_t(tensor);
   if (uint8_t* at = near(in.tensors[i], in.loc, lo, hi, true)) return at;
   return locate(in.tensors[i], in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, true);
 }
 
-uint8_t* Machine::write(const Instr& in, int tensor, Wide lo, Wide hi) {
+uint8_t* Machine::write_any(const Instr& in, int tensor, Wide lo, Wide hi) {
   const size_t i = size_t(tensor);
   const Operand& o = in.tensors[i];
   const Scope where = program.buffers[o.buffer].scope;
   const bool adds = where == GM && atomic != kDTypes;  // then to_gm decides what waits for its turn
   uint8_t* at = near(o, in.loc, lo, hi, !adds);
   if (!at) at = locate(o, in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, !adds);
-  if (where != GM && lo < hi) {
-    const uint8_t* base = arena.base(where);
-    arena.note_write(where, at + int64_t(lo) - base, at + int64_t(hi) - base);
-  }
+  if (where != GM && lo < hi) note_write(where, at, lo, hi);
   return at;
 }
 

@@ -29,15 +29,28 @@ class Machine {
   void end_block(int64_t block);
 
   // Integer argument that must not be negative.
-  int64_t arg(const Instr& in, int index) const;
+  int64_t arg(const Instr& in, int index) const {
+    const int64_t v = raw_arg(in, index);
+    if (v < 0) refuse_negative(in, index, v);
+    return v;
+  }
   // Argument as it is: a 64-bit pattern, or a value converted to a dtype.
-  int64_t raw_arg(const Instr& in, int index) const;
+  int64_t raw_arg(const Instr& in, int index) const { return eval(in.args[size_t(index)], in.loc).i; }
   Value value_arg(const Instr& in, int index, DType to) const;
 
   // Address of operand `tensor`; bytes [lo, hi) from there are checked against its buffer. With lo >= hi nothing is
   // checked and nothing may be accessed.
-  uint8_t* read(const Instr& in, int tensor, Wide lo, Wide hi);
-  uint8_t* write(const Instr& in, int tensor, Wide lo, Wide hi);
+  uint8_t* read(const Instr& in, int tensor, Wide lo, Wide hi) {
+    const Operand& o = in.tensors[size_t(tensor)];
+    return o.holds(lo, hi) ? views_[o.buffer].base + o.start : read_any(in, tensor, lo, hi);
+  }
+  uint8_t* write(const Instr& in, int tensor, Wide lo, Wide hi) {
+    const Operand& o = in.tensors[size_t(tensor)];
+    if (!o.holds(lo, hi)) return write_any(in, tensor, lo, hi);
+    uint8_t* at = views_[o.buffer].base + o.start;
+    note_write(program.buffers[o.buffer].scope, at, lo, hi);
+    return at;
+  }
 
   Scope scope(const Instr& in, int tensor) const { return program.buffers[in.tensors[size_t(tensor)].buffer].scope; }
   [[noreturn]] void refuse(const Instr& in, const char* what, const std::string& given,
@@ -64,7 +77,17 @@ class Machine {
   void assign(const Statement& s);
   void load(const Statement& s);
   void store(const Statement& s);
-  Value eval(uint32_t root, uint32_t loc) const;
+  Value eval(uint32_t root, uint32_t loc) const {
+    return program.exprs.is_constant(root) ? program.exprs.expr(root).c : eval_registers(root, loc);
+  }
+  Value eval_registers(uint32_t root, uint32_t loc) const;
+  [[noreturn]] void refuse_negative(const Instr& in, int index, int64_t given) const;
+  uint8_t* read_any(const Instr& in, int tensor, Wide lo, Wide hi);
+  uint8_t* write_any(const Instr& in, int tensor, Wide lo, Wide hi);
+  void note_write(Scope where, const uint8_t* at, Wide lo, Wide hi) {
+    const uint8_t* base = arena.base(where);
+    arena.note_write(where, at + int64_t(lo) - base, at + int64_t(hi) - base);
+  }
   uint8_t* near(const Operand& o, uint32_t loc, Wide lo, Wide hi, bool settled);
   uint8_t* locate(const Operand& o, const char* op, const char* name, uint32_t loc, Wide lo, Wide hi,
                   bool settled);

@@ -41,6 +41,10 @@ struct Operand {
   uint32_t offset = 0;
   DType dtype = F16;
   uint8_t size = 2;
+  // A place that loading has settled: a constant one in on-chip memory. `room` is 0 for any other.
+  int64_t start = 0;  // bytes into the buffer
+  int64_t room = 0;   // bytes from there to its end
+  bool holds(Wide lo, Wide hi) const { return lo >= 0 && lo < hi && hi <= room; }
 };
 
 struct OpInfo;

@@ -183,8 +183,8 @@ void check_reduce(const Program& p, const Instr& in) {
 }
 
 void run_reduce(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   const int64_t rep = m.arg(in, in.op->shape.mask0 + 3);
   if (p.repeats == 0) return;
   const Lanes& l = p.operand[0];

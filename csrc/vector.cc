@@ -54,76 +54,8 @@ void set_scalar(const Machine& m, const Instr& in, LaneJob& job) {
   }
 }
 
-struct Operands {
-  uint8_t* at[3];
-  int sources;
-};
-
-// A source that shares bytes with dst is safe to walk block by block only if each lane reads where it writes.
-bool must_stage(const Plan& p, const Operands& o, bool dst_read) {
-  const Lanes& d = p.operand[0];
-  if (p.by_bits || (dst_read && d.blk < kBlockBytes)) return true;
-  for (int i = 1; i <= o.sources; ++i) {
-    const Lanes& s = p.operand[i];
-    if (!overlap(o.at[0], d, o.at[i], s)) continue;
-    const bool in_place = o.at[0] == o.at[i] && s.blk == d.blk && d.blk >= kBlockBytes &&
-                          (s.rep == d.rep || p.repeats == 1);
-    if (!in_place) return true;
-  }
-  return false;
-}
-
-bool contiguous(const Plan& p) {
-  for (int i = 0; i < p.operands; ++i) {
-    if (!p.operand[i].dense() || (p.repeats > 1 && p.operand[i].rep != kVectorBytes)) return false;
-  }
-  return p.repeats == 1 || p.count == p.lanes;
-}
-
-void set_place(LaneJob& job, const Plan& p, const Operands& o) {
-  job.dst = o.at[0];
-  job.dst_blk = p.operand[0].blk;
-  job.dst_rep = p.operand[0].rep;
-  if (o.sources > 0) {
-    job.s0 = o.at[1];
-    job.s0_blk = p.operand[1].blk;
-    job.s0_rep = p.operand[1].rep;
-  }
-  if (o.sources > 1) {
-    job.s1 = o.at[2];
-    job.s1_blk = p.operand[2].blk;
-    job.s1_rep = p.operand[2].rep;
-  }
-}
-
-void run_direct(LaneFn fn, LaneJob& job, const Plan& p) {
-  if (contiguous(p)) {
-    job.flat = (p.repeats - 1) * p.lanes + p.last;
-    fn(job);
-    return;
-  }
-  const int64_t per_block = kBlockBytes / p.operand[0].size;
-  auto part = [&](int64_t first, int64_t repeats, int64_t on) {
-    if (repeats == 0 || on == 0) return;
-    LaneJob j = job;
-    j.dst += first * job.dst_rep;
-    if (j.s0) j.s0 += first * job.s0_rep;
-    if (j.s1) j.s1 += first * job.s1_rep;
-    j.repeats = repeats;
-    j.blocks = int32_t(on / per_block);
-    j.tail = int32_t(on % per_block);
-    fn(j);
-  };
-  if (p.count == p.last) {
-    part(0, p.repeats, p.count);
-  } else {
-    part(0, p.repeats - 1, p.count);
-    part(p.repeats - 1, 1, p.last);
-  }
-}
-
 // Repeat by repeat through dense copies: every lane is read before one is written.
-void run_staged(LaneFn fn, LaneJob job, const Plan& p, const Operands& o, bool dst_read) {
+void run_staged(LaneFn fn, LaneJob job, const Plan& p, const LaneOperands& o, bool dst_read) {
   alignas(64) uint8_t dense[3][kVectorBytes + 64] = {};
   const Lanes& d = p.operand[0];
   const uint32_t blocks = p.by_bits ? blocks_on(p, d.size) : 0;
@@ -148,7 +80,7 @@ void run_staged(LaneFn fn, LaneJob job, const Plan& p, const Operands& o, bool d
   }
 }
 
-void run_mixed(Machine& m, LaneFn fn, LaneJob job, const Plan& p, const Operands& o) {
+void run_mixed(Machine& m, LaneFn fn, LaneJob job, const Plan& p, const LaneOperands& o) {
   alignas(64) uint8_t dense[3][kVectorBytes + 64] = {};
   alignas(64) float wide[3][kVectorBytes / 4 + 16] = {};
   job.dst = dense[0];
@@ -187,22 +119,28 @@ void check_shift(const Program& p, const Instr& in) {
 void check_dup(const Program& p, const Instr& in) { check_all(p, in, bit(kDTypes) - 1); }
 
 void run_lanes(Machine& m, const Instr& in) {
-  Plan local;
-  const Plan& p = plan_of(m, in, local);
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
   LaneJob job{};
   set_scalar(m, in, job);
   if (p.empty()) return;
   const int op = in.op->code;
   const bool dst_read = reads_dst(op);
-  Operands o{{}, sources_of(op)};
+  LaneOperands o{{}, sources_of(op)};
   for (int i = 1; i <= o.sources; ++i) o.at[i] = m.read(in, i, p.operand[i].lo, p.operand[i].hi);
   o.at[0] = m.write(in, 0, p.operand[0].lo, p.operand[0].hi);
   job.saturate = m.saturate;
   const LaneFn fn = m.kernels.lane[lane_op(in)][in.tensors[0].dtype];
   if (is_mixed(in)) return run_mixed(m, fn, job, p, o);
-  if (must_stage(p, o, dst_read)) return run_staged(fn, job, p, o, dst_read);
+  const bool overwrites = dst_read && p.operand[0].blk < kBlockBytes;  // a block that a later one reads again
+  if (overwrites || must_stage(p, o)) return run_staged(fn, job, p, o, dst_read);
   set_place(job, p, o);
-  run_direct(fn, job, p);
+  if (p.flat) {
+    job.flat = p.flat;
+    fn(job);
+  } else {
+    by_repeats(job, p, [fn](const LaneJob& part, int64_t) { fn(part); });
+  }
 }
 
 }  // namespace mco

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moves of whole 32-byte blocks. A later instruction reads SIMD registers: copies in narrower pieces would keep the
-// processor from forwarding what was just stored.
+// Moves and choices of whole 32-byte blocks. A later instruction reads SIMD registers: copies in narrower pieces would
+// keep the processor from forwarding what was just stored.
 
 typedef uint64_t Block __attribute__((vector_size(MCO_W >= 8 ? 32 : 16)));
 constexpr int kParts = int(kBlockBytes / sizeof(Block));
@@ -54,6 +54,43 @@ static void fill_off(uint8_t* dst, const uint8_t* src, int64_t src_step, const u
       const int64_t part = i * int64_t(sizeof(Block)), at = b * kBlockBytes + part;
       const Block x = on >> b & 1 ? ld<Block>(src + b * src_step + part) : Block{}, k = ld<Block>(off + at);
       st(dst + at, set ? x | k : x & ~k);
+    }
+  }
+}
+
+// The block at `out` = bit ? a : b.
+template <class T>
+MCO_INLINE void select_block(uint8_t* out, const uint8_t* a, const uint8_t* b, const uint8_t* bits) {
+  typedef T v __attribute__((vector_size(sizeof(Block))));
+  constexpr int kLanes = int(sizeof(Block) / sizeof(T)), kBits = int(kBlockBytes / sizeof(T));
+  v weight;
+  for (int k = 0; k < kLanes; ++k) weight[k] = T(T(1) << k);
+  uint16_t mask = 0;
+  __builtin_memcpy(&mask, bits, kBits / 8);
+  Block x[kParts];
+  for (int i = 0; i < kParts; ++i) {
+    const int64_t at = i * int64_t(sizeof(Block));
+    const Block m = (Block)((v{} + T(mask >> (i * kLanes)) & weight) != 0);
+    x[i] = (ld<Block>(a + at) & m) | (ld<Block>(b + at) & ~m);
+  }
+  for (int i = 0; i < kParts; ++i) st(out + i * sizeof(Block), x[i]);
+}
+
+template <class T>
+static void select_blocks(const LaneJob& job, const uint8_t* bits, int64_t step) {
+  const LaneJob j = job;
+  constexpr int kBits = int(kBlockBytes / sizeof(T));
+  for (int64_t r = 0; r < j.repeats; ++r) {
+    uint8_t* d = j.dst + r * j.dst_rep;
+    const uint8_t *a = j.s0 + r * j.s0_rep, *b = j.s1 + r * j.s1_rep, *on = bits + r * step;
+    int k = 0;
+    for (; k < j.blocks; ++k) {
+      select_block<T>(d + k * j.dst_blk, a + k * j.s0_blk, b + k * j.s1_blk, on + k * (kBits / 8));
+    }
+    if (j.tail) {
+      uint8_t rest[kBlockBytes];
+      select_block<T>(rest, a + k * j.s0_blk, b + k * j.s1_blk, on + k * (kBits / 8));
+      __builtin_memcpy(d + k * j.dst_blk, rest, size_t(j.tail) * sizeof(T));
     }
   }
 }

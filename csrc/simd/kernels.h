@@ -33,6 +33,9 @@ struct LaneJob {
 
 using LaneFn = void (*)(const LaneJob&);
 
+// dst = bit of `bits` ? s0 : s1. A lane of a repeat has a bit; `step` bytes lie between the bits of two repeats.
+using SelectFn = void (*)(const LaneJob&, const uint8_t* bits, int64_t step);
+
 // C (+)= A B. A is row-major [m, k] at stride lda; B holds panels of 16 columns, [k][16] each, at distance
 // b_panel; C holds panels of 16 columns, [m][16] each, at distance c_panel. One chain per element, k ascending.
 template <class T>
@@ -61,6 +64,8 @@ struct FractalJob {
 struct Kernels {
   const char* name;
   LaneFn lane[kLaneOps][kDTypes];
+
+  SelectFn select[2];  // elements of 2 and 4 bytes, by blocks (`flat` is not used)
 
   void (*half_to_float)(float* dst, const uint16_t* src, int64_t n);
   void (*float_to_half)(uint16_t* dst, const float* src, int64_t n, bool saturate);

@@ -124,6 +124,8 @@ Kernels make_kernels(const char* name) {
   set_words<int16_t>(k, I16);
   set_words<uint16_t>(k, U16);
   set_dup(k);
+  k.select[0] = select_blocks<uint16_t>;
+  k.select[1] = select_blocks<uint32_t>;
   k.copy_blocks = copy_blocks;
   k.blend_blocks = blend_blocks;
   k.copy_bursts = copy_bursts;

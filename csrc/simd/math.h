@@ -38,17 +38,18 @@ MCO_INLINE vul eighth(vul n) { return vul{kEighths[n[0] & 7], kEighths[n[1] & 7]
 #endif
 
 // exp(x) = 2**(n/8) * exp(r), r = x - n ln(2)/8, |r| <= ln(2)/16; exp(r) = 1 + r + r**2 Q(r) with Q fitted to a
-// relative error of 2**-49 of the whole. The rounding of n ln(2)/8 adds less than 2**-53 |x|. |x| < 2**10.
+// relative error of 2**-49 of the whole. The rounding of ln(2)/8 adds less than 2**-53 |x|. |x| < 2**10.
 struct Exp {
   static constexpr double kQ[] = {0x1.fffffffffee1fp-2, 0x1.55555548f183fp-3, 0x1.5555558fed808p-5,
                                   0x1.1115b8d49b2c1p-7, 0x1.6c0ed4afbd312p-10};
 
   MCO_INLINE vd run(vd x) {
-    const vd shifted = x * 0x1.71547652b82fep3 + 0x1.8p52;
+    const vd shifted = fused(x, splat<vd>(0x1.71547652b82fep3), splat<vd>(0x1.8p52));
     const vd scale = (vd)(eighth((vul)shifted) + ((vul)shifted << 49));
-    const vd r = x - (shifted - 0x1.8p52) * 0x1.62e42fefa39efp-4, y = r * r;
-    const vd q = (kQ[0] + kQ[1] * r) + y * ((kQ[2] + kQ[3] * r) + y * kQ[4]);
-    return scale + scale * (r + y * q);
+    const vd r = fused(shifted - 0x1.8p52, splat<vd>(-0x1.62e42fefa39efp-4), x), y = r * r;
+    const vd high = fused(y, splat<vd>(kQ[4]), fused(r, splat<vd>(kQ[3]), splat<vd>(kQ[2])));
+    const vd q = fused(y, high, fused(r, splat<vd>(kQ[1]), splat<vd>(kQ[0])));
+    return fused(scale, fused(y, q, r), scale);
   }
 };
 

@@ -238,6 +238,7 @@ MCO_INLINE V<8>::f root(V<8>::f x) { return (V<8>::f)_mm256_sqrt_ps((__m256)x); 
 MCO_INLINE V<16>::f fused(V<16>::f a, V<16>::f b, V<16>::f c) {
   return (V<16>::f)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
+MCO_INLINE vd fused(vd a, vd b, vd c) { return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
 #elif MCO_W == 8
 template <int Part>
 MCO_INLINE vd widen(V<8>::f x) {
@@ -252,6 +253,7 @@ MCO_INLINE V<8>::f root(V<8>::f x) { return (V<8>::f)_mm256_sqrt_ps((__m256)x); 
 MCO_INLINE V<8>::f fused(V<8>::f a, V<8>::f b, V<8>::f c) {
   return (V<8>::f)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
+MCO_INLINE vd fused(vd a, vd b, vd c) { return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
 #else
 template <int Part>
 MCO_INLINE vd widen(V<4>::f x) {
@@ -269,4 +271,5 @@ MCO_INLINE V<4>::f fused(V<4>::f a, V<4>::f b, V<4>::f c) {
   for (int k = 0; k < 4; ++k) c[k] = std::fma(a[k], b[k], c[k]);
   return c;
 }
+MCO_INLINE vd fused(vd a, vd b, vd c) { return vd{std::fma(a[0], b[0], c[0]), std::fma(a[1], b[1], c[1])}; }
 #endif
