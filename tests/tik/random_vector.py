@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from programs import ref
 from random_machine import BLOCK, FLOATING, WORDS, Machine
 
 from ms_custom_ops.tik import ir
@@ -94,9 +95,13 @@ class VectorMachine(Machine):
     def strided(
         self, args: dict, name: str, dtype: str, lanes: int, repeats: int, same: tuple | None
     ) -> tuple:
-        """Place, block and repeat stride of an operand, at times those of dst (``same``)."""
-        if same is not None and same[0].buffer.dtype == dtype and self.chance(30):
+        """Place, block and repeat stride of an operand, at times those of dst (``same``), or of its neighbour:
+        repeats of the one between repeats of the other."""
+        beside = self.neighbour(same) if same is not None and same[0].buffer.dtype == dtype else None
+        if beside is not None and self.chance(30):
             operand, blk, rep = same
+        elif beside is not None and self.chance(20):
+            operand, blk, rep = beside
         else:
             blocks = lanes * SIZE[dtype] // BLOCK
             natural = blocks * BLOCK
@@ -105,6 +110,14 @@ class VectorMachine(Machine):
             operand = self.place(self.ub[dtype], max(repeats - 1, 0) * rep + (blocks - 1) * blk + BLOCK)
         args.update({f"{name}_blk": blk, f"{name}_rep": rep})
         return operand, blk, rep
+
+    def neighbour(self, operand: tuple) -> tuple:
+        """The operand, moved by about half a repeat where its place is known and that fits into its tensor."""
+        place, blk, rep = operand
+        back = rep // 2 // BLOCK * BLOCK // SIZE[place.buffer.dtype]
+        if not isinstance(place.offset, int) or place.offset < back:
+            return operand
+        return ref(place.buffer, place.offset - back), blk, rep
 
     def vector(self, op: str) -> None:
         """A vector instruction with masks and strides of any kind."""
