@@ -91,7 +91,7 @@ static bool select_direct(const Machine& m, const Instr& in, const Plan& p, cons
                           const LaneOperands& o) {
   const int size = in.tensors[0].size;
   Lanes bits;
-  bits.hi = Wide(p.repeats - 1) * step + p.lanes / 8;
+  bits.hi = (p.repeats - 1) * step + p.lanes / 8;
   if ((size != 2 && size != 4) || overlap(o.at[0], p.operand[0], sel, bits) || must_stage(p, o)) return false;
   LaneJob job{};
   set_place(job, p, o);

@@ -193,9 +193,9 @@ static void settle(const Program& p, Operand& o) {
   const Buffer& b = p.buffers[o.buffer];
   if (b.scope == GM || !p.exprs.is_constant(o.offset)) return;
   const int64_t elements = p.exprs.expr(o.offset).c.i;
-  if (elements < 0 || elements >= b.size_bytes / o.size) return;
-  o.start = elements * o.size;
-  o.room = b.size_bytes - o.start;
+  if (elements < 0 || elements >= b.size_bytes / o.size || b.size_bytes > UINT32_MAX) return;
+  o.start = uint32_t(elements * o.size);
+  o.room = uint32_t(b.size_bytes) - o.start;
 }
 
 void check_instr(const Program& p, Instr& instr) {

@@ -33,21 +33,23 @@ void bits_extent(const Lanes& l, const Plan& p, Wide& lo, Wide& hi) {
 void set_extent(Plan& p, Lanes& l) {
   if (p.empty()) return;
   const Wide last = Wide(p.repeats - 1) * l.rep;
+  Wide lo, end, hi;
   if (p.by_bits) {
-    bits_extent(l, p, l.lo, l.hi);
-    l.end = l.hi;
-    l.hi += last;
-    return;
+    bits_extent(l, p, lo, end);
+  } else {
+    count_extent(l, p.last, lo, end);
   }
-  count_extent(l, p.last, l.lo, l.hi);
-  l.end = l.hi;
-  l.hi += last;
-  if (p.repeats > 1 && p.count != p.last) {
-    Wide lo, hi;
-    count_extent(l, p.count, lo, hi);
-    l.end = std::max(l.end, hi);
-    l.hi = std::max(l.hi, hi + last - l.rep);
+  hi = end + last;
+  if (!p.by_bits && p.repeats > 1 && p.count != p.last) {
+    Wide first, full;
+    count_extent(l, p.count, first, full);
+    end = std::max(end, full);
+    hi = std::max(hi, full + last - l.rep);
   }
+  auto bytes = [](Wide w) { return int64_t(std::min<Wide>(w, INT64_MAX)); };
+  l.lo = bytes(lo);
+  l.hi = bytes(hi);
+  l.end = bytes(end);
 }
 
 void bits_to_count(Plan& p) {
@@ -235,7 +237,7 @@ void scatter_lanes(uint8_t* at, const uint8_t* dense, const Lanes& l, const Plan
 }
 
 static bool overlap_at(int64_t a, const Lanes& la, int64_t b, const Lanes& lb) {
-  return a + int64_t(la.lo) < b + int64_t(lb.hi) && b + int64_t(lb.lo) < a + int64_t(la.hi);
+  return a + la.lo < b + lb.hi && b + lb.lo < a + la.hi;
 }
 
 bool overlap(const uint8_t* a, const Lanes& la, const uint8_t* b, const Lanes& lb) {

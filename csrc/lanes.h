@@ -11,30 +11,32 @@ namespace mco {
 
 enum MaskKind : int64_t { kMaskCount, kMaskBits, kMaskCounter };
 
-// Where the lanes of one operand lie, in bytes from its start.
+// Where the lanes of one operand lie, in bytes from its start. Ends beyond 63 bits, which fit no tensor, count as the
+// largest int64.
 struct Lanes {
-  int size = 0;
   int64_t blk = 0, rep = 0;
-  Wide lo = 0, hi = 0;  // bytes touched by the lanes that are on
-  Wide end = 0;         // of the bytes touched in one repeat, the largest
+  int64_t lo = 0, hi = 0;  // bytes touched by the lanes that are on
+  int64_t end = 0;         // of the bytes touched in one repeat, the largest
+  int size = 0;
   bool dense() const { return blk == kBlockBytes; }
 };
 
 constexpr int kMaxLanes = 256;
 
+// What every execution needs comes first: it shares few cache lines.
 struct Plan {
   int lanes = 0;
+  int operands = 0;
   int64_t repeats = 0;
-  bool by_bits = false;
-  uint64_t bits[kMaxLanes / 64] = {};     // a mask has 128 bits at most
-  int first = 0, end = 0;                 // lanes [first, end) hold every lane that is on (by_bits)
-  alignas(32) uint8_t keep[kVectorBytes]; // by_bits: 0xFF for the bytes of lanes of dst that are off
   int64_t count = 0;  // lanes on in every repeat but the last (not by_bits)
   int64_t last = 0;   // lanes on in the last repeat (not by_bits)
-  int operands = 0;
-  Lanes operand[4];   // dst, then sources
   int64_t flat = 0;   // elements, when the lanes of every operand lie one after the other; else 0
+  bool by_bits = false;
   enum Meeting : uint8_t { kLook, kApart, kMeet } meeting = kLook;  // of dst with a source, as meets() says
+  Lanes operand[4];  // dst, then sources
+  uint64_t bits[kMaxLanes / 64] = {};     // by_bits; a mask has 128 bits at most
+  int first = 0, end = 0;                 // lanes [first, end) hold every lane that is on (by_bits)
+  alignas(32) uint8_t keep[kVectorBytes]; // by_bits: 0xFF for the bytes of lanes of dst that are off
   bool empty() const { return repeats == 0 || (by_bits ? !(bits[0] | bits[1]) : count == 0 && last == 0); }
   int64_t on(int64_t repeat) const { return repeat + 1 == repeats ? last : count; }
 };

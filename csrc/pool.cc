@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pool.h"
 
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <system_error>
@@ -34,14 +39,20 @@ void ThreadPool::run(int helpers, const std::function<void()>& work) {
     std::lock_guard<std::mutex> lock(mutex_);
     jobs_.push_back(&job);
     // Without a new thread the work is done by fewer.
-    for (int missing = job.wanted - idle_; missing > 0 && workers_ < kMaxThreads; --missing) {
+    for (int missing = job.wanted - idle_; missing > 0 && int(workers_.size()) < kMaxThreads; --missing) {
       try {
-        std::thread([this] { worker(); }).detach();
+        std::thread thread([this] { worker(); });
+        workers_.push_back(thread.native_handle());
+#if defined(__linux__)
+        pthread_setname_np(workers_.back(), "mco_worker");
+#endif
+        thread.detach();
       } catch (const std::system_error&) {
         break;
       }
-      ++workers_;
+      caller_cpu_ = -1;
     }
+    if (jobs_.size() == 1) keep_clear();
     wake_.notify_all();
   }
   work();
@@ -51,6 +62,22 @@ void ThreadPool::run(int helpers, const std::function<void()>& work) {
     job.wanted = 0;
     done_.wait(lock, [&] { return job.running == 0; });
   }
+}
+
+// Lets the workers run on every processor of the caller but the one it is on. A thread that is woken for a short job is
+// otherwise often queued behind its waker, and where other threads sleep and wake all the time (as a framework's do)
+// it is moved to an idle processor only after tens of milliseconds: on two processors the job ran on one.
+void ThreadPool::keep_clear() {
+#if defined(__linux__)
+  const int cpu = sched_getcpu();
+  if (cpu < 0 || cpu == caller_cpu_) return;
+  caller_cpu_ = cpu;
+  cpu_set_t allowed;
+  if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed)) return;
+  CPU_CLR(cpu, &allowed);
+  if (CPU_COUNT(&allowed) == 0) return;  // the caller is bound to its processor: the workers stay where they are
+  for (const auto worker : workers_) pthread_setaffinity_np(worker, sizeof allowed, &allowed);
+#endif
 }
 
 void ThreadPool::worker() {

@@ -29,11 +29,14 @@ class ThreadPool {
     int running;  // helpers inside
   };
   void worker();
+  void keep_clear();
 
   std::mutex mutex_;
   std::condition_variable wake_, done_;
   std::deque<Job*> jobs_;
-  int workers_ = 0, idle_ = 0;
+  std::vector<std::thread::native_handle_type> workers_;  // they never end
+  int idle_ = 0;
+  int caller_cpu_ = -1;  // of the last job; -1: the workers may run anywhere
 };
 
 }  // namespace mco

@@ -42,8 +42,8 @@ struct Operand {
   DType dtype = F16;
   uint8_t size = 2;
   // A place that loading has settled: a constant one in on-chip memory. `room` is 0 for any other.
-  int64_t start = 0;  // bytes into the buffer
-  int64_t room = 0;   // bytes from there to its end
+  uint32_t start = 0;  // bytes into the buffer
+  uint32_t room = 0;   // bytes from there to its end
   bool holds(Wide lo, Wide hi) const { return lo >= 0 && lo < hi && hi <= room; }
 };
 
@@ -52,11 +52,11 @@ struct Plan;  // what an instruction with constant arguments computed once
 
 struct Instr {
   const OpInfo* op = nullptr;
+  std::shared_ptr<const Plan> plan;  // null when an argument is known only at run time
   std::vector<Operand> tensors;
   std::vector<uint32_t> args;
   std::vector<int64_t> attrs;
   uint32_t loc = 0;
-  std::shared_ptr<const Plan> plan;  // null when an argument is known only at run time
 };
 
 struct Statement;
@@ -72,8 +72,8 @@ struct Statement {
   uint32_t loc = 0;
   uint32_t index = 0;     // register (For, Assign, Load) or buffer (Alloc)
   uint32_t a = 0, b = 0;  // root expressions: For begin and end, If cond, Assign and Store value
-  Operand ref;            // Load, Store
   std::unique_ptr<Instr> instr;
+  Operand ref;            // Load, Store
   Body body, orelse;
 };
 

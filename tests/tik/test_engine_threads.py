@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -193,3 +196,33 @@ def test_a_child_of_fork_runs_on_threads_of_its_own():
         assert queue.get(timeout=60) == want
         child.join(60)
     assert child.exitcode == 0
+
+
+WORKERS = """
+import os, sys
+sys.path.insert(0, os.path.dirname({path!r}))
+os.sched_setaffinity(0, set(map(int, sys.argv[1].split(","))))
+import numpy as np
+from pathlib import Path
+from test_engine_threads import BLOCKS, adds_to_one_row, rows
+from ms_custom_ops import engine
+program, x = adds_to_one_row("float32", 64), rows("float32", 64)
+results = {{engine.run(program, [x], threads=2)[0].tobytes() for _ in range(50)}}
+tasks = [int(t.name) for t in Path("/proc/self/task").iterdir() if (t / "comm").read_text() == "mco_worker\\n"]
+print(len(results), *(",".join(map(str, sorted(os.sched_getaffinity(t)))) for t in tasks))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no processor affinity on this system")
+def test_workers_keep_clear_of_the_processor_of_the_caller():
+    allowed = sorted(os.sched_getaffinity(0))
+    for given in (allowed, allowed[:1]):
+        done = subprocess.run(
+            [sys.executable, "-c", WORKERS.format(path=__file__), ",".join(map(str, given))],
+            capture_output=True, text=True, check=True, timeout=60)
+        results, *workers = done.stdout.split()
+        assert results == "1" and workers
+        for worker in workers:
+            left = {int(cpu) for cpu in worker.split(",")}
+            # A caller that is bound to one processor leaves its workers there with it.
+            assert left < set(given) and len(left) == len(given) - 1 if len(given) > 1 else left == set(given)
