@@ -18,6 +18,7 @@ import numpy as np
 
 OURS = "ms_custom_ops"
 FORWARD, FORWARD_BACKWARD = "fwd", "fwd+bwd"
+SLICE_SECONDS = 0.03  # of one contender in one round
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,23 @@ class Timing:
                 "median_ms": round(self.median_ms, 4), "min_ms": round(self.min_ms, 4)}
 
 
-def interleave(case: str, contenders: Sequence[Contender], rounds: int, warm_up: int = 2) -> list[Timing]:
-    """Times all contenders in turn, round after round: a slow spell of the machine meets every one.
+def measure(run: Callable[[], object]) -> float:
+    """Time of one call in ms: the median of the calls that fit into a slice of time, at least two.
 
-    A measurement follows a call of the same contender that is not measured, so that none pays for the state
-    in which the one before it has left caches and threads.
+    The first third is left out. What ran before has left caches, branch predictors and sleeping threads in its
+    own state, from which a short call recovers only after several.
     """
+    calls: list[float] = []
+    end = time.perf_counter() + SLICE_SECONDS
+    while len(calls) < 2 or time.perf_counter() < end:
+        start = time.perf_counter()
+        run()
+        calls.append((time.perf_counter() - start) * 1e3)
+    return statistics.median(calls[max(1, len(calls) // 3):])
+
+
+def interleave(case: str, contenders: Sequence[Contender], rounds: int, warm_up: int = 2) -> list[Timing]:
+    """Times all contenders in turn, round after round: a slow spell of the machine meets every one."""
     for contender in contenders:
         for _ in range(warm_up):
             contender.run()
@@ -66,10 +78,7 @@ def interleave(case: str, contenders: Sequence[Contender], rounds: int, warm_up:
     try:
         for _ in range(rounds):
             for contender, times in zip(contenders, samples, strict=True):
-                contender.run()
-                start = time.perf_counter()
-                contender.run()
-                times.append((time.perf_counter() - start) * 1e3)
+                times.append(measure(contender.run))
     finally:
         gc.enable()
     return [Timing(case, c.impl, c.dtype, c.passes, statistics.median(times), min(times))
