@@ -404,16 +404,16 @@ def lightning_indexer(
 
 
 def mamba3_chunk_scan(
-    v: Tensor, da: Tensor, factor: Tensor, gamma: Tensor, k: Tensor, q: Tensor, initial_states: Tensor, *,
-    chunk_size: int = 64, rank: int = 1) -> tuple[Tensor, ...]:
+    v: Tensor, da: Tensor, factor: Tensor, gamma: Tensor, k: Tensor, q: Tensor, initial_states: Tensor,
+    first_chunks: Tensor | None = None, *, chunk_size: int = 64, rank: int = 1) -> tuple[Tensor, ...]:
     """Mamba-3 scan of rank R by chunks: rows of a step see each other with gamma and earlier ones with factor
     and decay.
 
     o[i] = sum over rows j of earlier steps of exp(cs[i] - cs[j]) * factor[j] * (q[i] . k[j]) v[j], plus the
     sum over the rows j of its own step of gamma[j] * (q[i] . k[j]) v[j], plus exp(cs[i]) * initial_states
     q[i]; cs is the running sum of da. This is the primitive: the public function makes factor and gamma from
-    dt and the trapezoid weights, turns ranks into rows and pads. Products take operands in the dtype of v and
-    accumulate in float32.
+    dt and the trapezoid weights, turns ranks into rows, pads, and spreads packed sequences over chunks.
+    Products take operands in the dtype of v and accumulate in float32.
 
     Args:
         v: (B, S, H, P) F16 | BF16. values; S counts (step, rank) pairs, rank fastest
@@ -423,12 +423,17 @@ def mamba3_chunk_scan(
         k: (B, S, G, N) F16 | BF16. keys; head i uses group i // (H / G)
         q: (B, S, G, N) F16 | BF16. queries
         initial_states: (NS, H, P, N) F32. state before the first step
+        first_chunks: (FP) I32, optional. packed batch: first chunk of each of the NS sequences and the
+            number of chunks; padded with anything
         chunk_size: int, default 64. rows per chunk; the result does not depend on it beyond rounding
         rank: int, default 1. rows per step
 
     Returns:
         o: (B, S, H, P) F16 | BF16. outputs
         final_states: (NS, H, P, N) F32. state after the last step
+
+    Where:
+        FP = (NS + 8) // 8 * 8
 
     Raises:
         OpArgumentError: a rank, shape or attribute is wrong; these must hold:
@@ -439,18 +444,21 @@ def mamba3_chunk_scan(
             * P % 16 == 0 and 16 <= P <= 128: the head size is padded to a multiple of 16 and at most 128
             * N % 16 == 0 and 16 <= N <= 256: the state size is padded to a multiple of 16 and at most 256
             * H * P <= 65520 and G * N <= 65520: elements of one step
-            * NS == B: one state per batch entry
+            * NS == B or present(first_chunks): one state per batch entry, or a packed batch
+            * B == 1 or not present(first_chunks): a packed batch has one row
             * rank in (1, 2, 4, 8, 16): a divisor of 16; the public function pads
         OpDtypeError: the chip or the op does not have the dtype combination.
     """
-    present = ()
+    present = (first_chunks is not None,)
+    first_chunks = ABSENT if first_chunks is None else first_chunks
     primitive = prim_cache(Mamba3ChunkScan)(present, chunk_size, rank)
-    return primitive(v, da, factor, gamma, k, q, initial_states)
+    return primitive(v, da, factor, gamma, k, q, initial_states, first_chunks)
 
 
 def mamba3_chunk_scan_grad(
     v: Tensor, da: Tensor, factor: Tensor, gamma: Tensor, k: Tensor, q: Tensor, initial_states: Tensor,
-    d_o: Tensor, d_final_states: Tensor, *, chunk_size: int = 64, rank: int = 1) -> tuple[Tensor, ...]:
+    d_o: Tensor, d_final_states: Tensor, first_chunks: Tensor | None = None, *, chunk_size: int = 64,
+    rank: int = 1) -> tuple[Tensor, ...]:
     """Gradient of mamba3_chunk_scan for all its inputs.
 
     The states between chunks are recomputed. Sums over the heads that share k and q have one fixed order.
@@ -465,6 +473,7 @@ def mamba3_chunk_scan_grad(
         initial_states: (NS, H, P, N) F32. as in the forward call
         d_o: (B, S, H, P) F16 | BF16. gradient of o
         d_final_states: (NS, H, P, N) F32. gradient of final_states
+        first_chunks: (FP) I32, optional. as in the forward call
         chunk_size: int, default 64. as in the forward call
         rank: int, default 1. as in the forward call
 
@@ -477,6 +486,9 @@ def mamba3_chunk_scan_grad(
         d_q: (B, S, G, N) F16 | BF16. gradient of q
         d_initial_states: (NS, H, P, N) F32. gradient of initial_states
 
+    Where:
+        FP = (NS + 8) // 8 * 8
+
     Raises:
         OpArgumentError: a rank, shape or attribute is wrong; these must hold:
             * B >= 1 and H >= 1 and G >= 1 and NS >= 1: empty batches are answered by the public function
@@ -486,13 +498,15 @@ def mamba3_chunk_scan_grad(
             * P % 16 == 0 and 16 <= P <= 128: the head size is padded to a multiple of 16 and at most 128
             * N % 16 == 0 and 16 <= N <= 256: the state size is padded to a multiple of 16 and at most 256
             * H * P <= 65520 and G * N <= 65520: elements of one step
-            * NS == B: one state per batch entry
+            * NS == B or present(first_chunks): one state per batch entry, or a packed batch
+            * B == 1 or not present(first_chunks): a packed batch has one row
             * rank in (1, 2, 4, 8, 16): a divisor of 16; the public function pads
         OpDtypeError: the chip or the op does not have the dtype combination.
     """
-    present = ()
+    present = (first_chunks is not None,)
+    first_chunks = ABSENT if first_chunks is None else first_chunks
     primitive = prim_cache(Mamba3ChunkScanGrad)(present, chunk_size, rank)
-    return primitive(v, da, factor, gamma, k, q, initial_states, d_o, d_final_states)
+    return primitive(v, da, factor, gamma, k, q, initial_states, d_o, d_final_states, first_chunks)
 
 
 def segsum_decay(da: Tensor, *, chunk_size: int, decay_layout: str = "query_key") -> tuple[Tensor, ...]:

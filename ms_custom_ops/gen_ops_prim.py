@@ -332,6 +332,7 @@ class Mamba3ChunkScanGrad(TikCustom):
         initial_states: (NS, H, P, N) F32. as in the forward call
         d_o: (B, S, H, P) F16 | BF16. gradient of o
         d_final_states: (NS, H, P, N) F32. gradient of final_states
+        first_chunks: (FP) I32, optional. as in the forward call
         chunk_size: int, default 64. as in the forward call
         rank: int, default 1. as in the forward call
 
@@ -344,6 +345,9 @@ class Mamba3ChunkScanGrad(TikCustom):
         d_q: (B, S, G, N) F16 | BF16. gradient of q
         d_initial_states: (NS, H, P, N) F32. gradient of initial_states
 
+    Where:
+        FP = (NS + 8) // 8 * 8
+
     Raises:
         OpArgumentError: a rank, shape or attribute is wrong; these must hold:
             * B >= 1 and H >= 1 and G >= 1 and NS >= 1: empty batches are answered by the public function
@@ -353,12 +357,13 @@ class Mamba3ChunkScanGrad(TikCustom):
             * P % 16 == 0 and 16 <= P <= 128: the head size is padded to a multiple of 16 and at most 128
             * N % 16 == 0 and 16 <= N <= 256: the state size is padded to a multiple of 16 and at most 256
             * H * P <= 65520 and G * N <= 65520: elements of one step
-            * NS == B: one state per batch entry
+            * NS == B or present(first_chunks): one state per batch entry, or a packed batch
+            * B == 1 or not present(first_chunks): a packed batch has one row
             * rank in (1, 2, 4, 8, 16): a divisor of 16; the public function pads
         OpDtypeError: the chip or the op does not have the dtype combination.
     """
 
-    def __init__(self, present: tuple[bool, ...] = (), chunk_size: int = 64, rank: int = 1):
+    def __init__(self, present: tuple[bool, ...], chunk_size: int = 64, rank: int = 1):
         attrs = {"chunk_size": chunk_size, "rank": rank}
         super().__init__("mamba3_chunk_scan_grad", attrs, present)
 
@@ -648,8 +653,8 @@ class Mamba3ChunkScan(TikCustom):
     o[i] = sum over rows j of earlier steps of exp(cs[i] - cs[j]) * factor[j] * (q[i] . k[j]) v[j], plus the
     sum over the rows j of its own step of gamma[j] * (q[i] . k[j]) v[j], plus exp(cs[i]) * initial_states
     q[i]; cs is the running sum of da. This is the primitive: the public function makes factor and gamma from
-    dt and the trapezoid weights, turns ranks into rows and pads. Products take operands in the dtype of v and
-    accumulate in float32.
+    dt and the trapezoid weights, turns ranks into rows, pads, and spreads packed sequences over chunks.
+    Products take operands in the dtype of v and accumulate in float32.
 
     Args:
         v: (B, S, H, P) F16 | BF16. values; S counts (step, rank) pairs, rank fastest
@@ -659,12 +664,17 @@ class Mamba3ChunkScan(TikCustom):
         k: (B, S, G, N) F16 | BF16. keys; head i uses group i // (H / G)
         q: (B, S, G, N) F16 | BF16. queries
         initial_states: (NS, H, P, N) F32. state before the first step
+        first_chunks: (FP) I32, optional. packed batch: first chunk of each of the NS sequences and the
+            number of chunks; padded with anything
         chunk_size: int, default 64. rows per chunk; the result does not depend on it beyond rounding
         rank: int, default 1. rows per step
 
     Returns:
         o: (B, S, H, P) F16 | BF16. outputs
         final_states: (NS, H, P, N) F32. state after the last step
+
+    Where:
+        FP = (NS + 8) // 8 * 8
 
     Raises:
         OpArgumentError: a rank, shape or attribute is wrong; these must hold:
@@ -675,21 +685,22 @@ class Mamba3ChunkScan(TikCustom):
             * P % 16 == 0 and 16 <= P <= 128: the head size is padded to a multiple of 16 and at most 128
             * N % 16 == 0 and 16 <= N <= 256: the state size is padded to a multiple of 16 and at most 256
             * H * P <= 65520 and G * N <= 65520: elements of one step
-            * NS == B: one state per batch entry
+            * NS == B or present(first_chunks): one state per batch entry, or a packed batch
+            * B == 1 or not present(first_chunks): a packed batch has one row
             * rank in (1, 2, 4, 8, 16): a divisor of 16; the public function pads
         OpDtypeError: the chip or the op does not have the dtype combination.
     """
 
-    def __init__(self, present: tuple[bool, ...] = (), chunk_size: int = 64, rank: int = 1):
+    def __init__(self, present: tuple[bool, ...], chunk_size: int = 64, rank: int = 1):
         mamba3_chunk_scan_grad = Mamba3ChunkScanGrad(present, chunk_size, rank)
 
-        def bprop(v, da, factor, gamma, k, q, initial_states, out, dout):
+        def bprop(v, da, factor, gamma, k, q, initial_states, first_chunks, out, dout):
             grad_v, grad_da, grad_factor, grad_gamma, grad_k, grad_q, grad_initial_states = mamba3_chunk_scan_grad(
-                v, da, factor, gamma, k, q, initial_states, dout[0], dout[1])
+                v, da, factor, gamma, k, q, initial_states, dout[0], dout[1], first_chunks)
             return (
                 grad_v, ops.cast(grad_da, da.dtype), ops.cast(grad_factor, factor.dtype),
                 ops.cast(grad_gamma, gamma.dtype), grad_k, grad_q,
-                ops.cast(grad_initial_states, initial_states.dtype))
+                ops.cast(grad_initial_states, initial_states.dtype), ops.zeros_like(first_chunks))
 
         attrs = {"chunk_size": chunk_size, "rank": rank}
         super().__init__("mamba3_chunk_scan", attrs, present, bprop)

@@ -51,7 +51,7 @@ def _plan_ssd(x, da, b, c, chunk_size, states, cu):
 
 
 @ops.constexpr
-def _plan_mamba3(q, k, v, da, dt, trap, chunk_size, states):
+def _plan_mamba3(q, k, v, da, dt, trap, chunk_size, states, cu):
     return _as_tuple(
         plan_mamba3(
             _operand(q),
@@ -62,6 +62,7 @@ def _plan_mamba3(q, k, v, da, dt, trap, chunk_size, states):
             _operand(trap),
             chunk_size,
             _operand(states),
+            _operand(cu),
         )
     )
 
@@ -83,8 +84,8 @@ def _divided(x, chunk):
 
 
 def _computed_positions(cu, sequences, steps, chunk, rows):
-    """What :func:`packed_positions` gives, in the graph, of a tensor; and 1 for the steps that some sequence
-    holds."""
+    """What :func:`packed_positions` gives, in the graph, of a tensor; and whether some sequence holds a
+    step."""
     cu = ops.cast(ops.stop_gradient(cu), mstype.int32)
     first = _divided(cu, chunk) + ops.cast(ops.arange(sequences + 1), mstype.int32)
     row = ops.cast(ops.arange(rows), mstype.int32)
@@ -94,11 +95,14 @@ def _computed_positions(cu, sequences, steps, chunk, rows):
     step = ops.cast(ops.arange(steps), mstype.int32)
     one = _owner(step, cu, sequences)
     target = ops.clamp(ops.gather(first, one, 0) * chunk + step - ops.gather(cu, one, 0), 0, rows - 1)
-    inside = ops.cast(step < cu[sequences], mstype.float32)
-    return source, target, pad_last(first, -(sequences + 1) % 8, 0), inside
+    return source, target, pad_last(first, -(sequences + 1) % 8, 0), step < cu[sequences]
 
 
 def _positions(cu, sequences, steps, chunk, rows):
+    """``(source, target, first, inside)``, None where there is nothing to say: all of a dense batch, and the
+    last one of a list, which covers all steps."""
+    if sequences == 0:
+        return None, None, None, None
     if isinstance(cu, (list, tuple)):
         return _constant_positions(tuple(cu), steps, chunk)
     return _computed_positions(cu, sequences, steps, chunk, rows)
@@ -128,6 +132,26 @@ def _first(x, count, axis):
     if axis == 1:
         return x[:, :count]
     return x[:, :, :count]
+
+
+def _in_chunks(x, axis, source, pad_steps):
+    """Steps along ``axis`` in whole chunks, zeros where a chunk has no step."""
+    if source is None:
+        return pad_axis(x, pad_steps, axis)
+    return _take(pad_axis(x, 1, axis), source, axis)
+
+
+def _in_order(y, steps, target, inside):
+    """Steps along axis 1 back in their order; zeros for those of no sequence, whose chunks the kernel need not
+    have written."""
+    if target is None:
+        return _first(y, steps, 1)
+    y = _take(y, target, 1)
+    if inside is None:
+        return y
+    kept = ops.cast(y, mstype.float32)
+    inside = inside.reshape((1, -1) + (1,) * (kept.ndim - 2))
+    return ops.cast(ops.where(inside, kept, ops.zeros_like(kept)), y.dtype)
 
 
 def _padded_states(states, shape, pad_size, pad_state):
@@ -193,31 +217,17 @@ def ssd_chunk_scan(
     states = _padded_states(initial_states, states_shape, pad_size, pad_state)
     size = x.shape[3]
     x, B, C = pad_last(x, pad_size, 0.0), pad_last(B, pad_state, 0.0), pad_last(C, pad_state, 0.0)
-    if sequences == 0:
-        y, final = gen_ops_def.ssd_chunk_scan(
-            pad_axis(x, pad_steps, 1),
-            pad_last(da, pad_steps, 0.0),
-            pad_axis(B, pad_steps, 1),
-            pad_axis(C, pad_steps, 1),
-            states,
-            None,
-            chunk_size=chunk,
-        )
-        return take_last(_first(y, steps, 1), size), _cut_states(final, states_shape)
     source, target, first, inside = _positions(cu_seqlens, sequences, steps, chunk, steps + pad_steps)
     y, final = gen_ops_def.ssd_chunk_scan(
-        _take(pad_axis(x, 1, 1), source, 1),
-        _take(pad_last(da, 1, 0.0), source, 2),
-        _take(pad_axis(B, 1, 1), source, 1),
-        _take(pad_axis(C, 1, 1), source, 1),
+        _in_chunks(x, 1, source, pad_steps),
+        _in_chunks(da, 2, source, pad_steps),
+        _in_chunks(B, 1, source, pad_steps),
+        _in_chunks(C, 1, source, pad_steps),
         states,
         first,
         chunk_size=chunk,
     )
-    y = take_last(_take(y, target, 1), size)
-    if inside is not None:
-        y = ops.cast(y * inside.reshape(1, -1, 1, 1), y.dtype)
-    return y, _cut_states(final, states_shape)
+    return take_last(_in_order(y, steps, target, inside), size), _cut_states(final, states_shape)
 
 
 def _by_step(x, rank):
@@ -228,9 +238,9 @@ def _by_step(x, rank):
     )
 
 
-def _rows(x, pad_steps, pad_rank, pad_width):
-    """(B, S, R, heads, width) padded -> (B, S * R, heads, width)."""
-    x = pad_axis(pad_axis(pad_last(x, pad_width, 0.0), pad_rank, 2), pad_steps, 1)
+def _rows(x, source, pad_steps, pad_rank, pad_width):
+    """(B, S, R, heads, width) in whole chunks and padded -> (B, S * R, heads, width)."""
+    x = pad_axis(pad_last(_in_chunks(x, 1, source, pad_steps), pad_width, 0.0), pad_rank, 2)
     batch, steps, rank, heads, width = x.shape
     return _reshape(x, (batch, steps * rank, heads, width))
 
@@ -251,6 +261,7 @@ def mamba3_chunk_scan(
     trap: Tensor,
     chunk_size: int = 16,
     initial_states: Tensor | None = None,
+    cu_seqlens: Tensor | list[int] | tuple[int, ...] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Core scan of Mamba-3: rank R (MIMO) and the trapezoid rule.
 
@@ -269,46 +280,57 @@ def mamba3_chunk_scan(
         chunk_size: steps per chunk, 1 to 256; rounded up so that a chunk has a multiple of 16 (step, rank)
             rows, and at most 256 of them. It changes speed and rounding only.
         initial_states: (B, H, P, N) float32, None = zeros. kv[-1] is 0; to continue a sequence, pass
-            ``h + (1 - s[0]) dt[0] kv`` of its last step.
+            ``h + (1 - s[0]) dt[0] kv`` of its last step. With ``cu_seqlens`` one row per sequence.
+        cu_seqlens: packed batch (B = 1), as in :func:`ssd_chunk_scan`. Neither state nor kv pass from one
+            sequence to the next: kv before the first step of each is 0.
 
     Returns:
-        o, shape and dtype of v; final_states (B, H, P, N) float32. Precision as in :func:`ssd_chunk_scan`.
-        Gradients flow to all tensors.
+        o, shape and dtype of v; final_states, shape of initial_states, float32. Precision as in :func:`ssd_chunk_scan`.
+        Gradients flow to all tensors but cu_seqlens. S = 0 returns the initial states.
 
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    empty, states_shape, steps, chunk, pad_steps, pad_size, pad_state, _, rank, pad_rank = _plan_mamba3(
-        shape_dtype(q),
-        shape_dtype(k),
-        shape_dtype(v),
-        shape_dtype(da),
-        shape_dtype(dt),
-        shape_dtype(trap),
-        chunk_size,
-        shape_dtype(initial_states),
+    empty, states_shape, steps, chunk, pad_steps, pad_size, pad_state, sequences, rank, pad_rank = (
+        _plan_mamba3(
+            shape_dtype(q),
+            shape_dtype(k),
+            shape_dtype(v),
+            shape_dtype(da),
+            shape_dtype(dt),
+            shape_dtype(trap),
+            chunk_size,
+            shape_dtype(initial_states),
+            shape_dtype_or_values(cu_seqlens),
+        )
     )
     if empty:
         final = ops.zeros(states_shape, mstype.float32) if initial_states is None else initial_states
         return ops.zeros_like(v), final
-    weight = ops.sigmoid(trap)
-    gamma = weight * dt
-    following = pad_last((dt - gamma)[..., 1:], 1, 0.0)
-    factor = gamma + following
+    source, target, first, inside = _positions(cu_seqlens, sequences, steps, chunk // rank, steps + pad_steps)
+    gamma = ops.sigmoid(trap) * dt
+    before, gamma = _in_chunks(dt - gamma, 2, source, pad_steps), _in_chunks(gamma, 2, source, pad_steps)
+    # Shifted in chunks: each packed sequence ends before a place of no step, where ``before`` is 0.
+    factor = gamma + pad_last(before[..., 1:], 1, 0.0)
+    if source is not None:
+        # Cuts the gradient from such a place to the first step of the next sequence: it is 0, or a NaN.
+        factor = ops.where(source < steps, factor, ops.zeros_like(factor))
     # Rows of a step: the first carries the decay, so that all of them have one running sum.
-    first = ops.expand_dims(pad_last(da, pad_steps, 0.0), 3)
-    decay = pad_last(first, rank - 1, 0.0).reshape(first.shape[0], first.shape[1], -1)
+    decay = ops.expand_dims(_in_chunks(da, 2, source, pad_steps), 3)
+    decay = pad_last(decay, rank - 1, 0.0).reshape(decay.shape[0], decay.shape[1], -1)
     o, final = gen_ops_def.mamba3_chunk_scan(
-        _rows(v, pad_steps, pad_rank, pad_size),
+        _rows(v, source, pad_steps, pad_rank, pad_size),
         decay,
-        _by_step(pad_last(factor, pad_steps, 0.0), rank),
-        _by_step(pad_last(gamma, pad_steps, 0.0), rank),
-        _rows(k, pad_steps, pad_rank, pad_state),
-        _rows(q, pad_steps, pad_rank, pad_state),
+        _by_step(factor, rank),
+        _by_step(gamma, rank),
+        _rows(k, source, pad_steps, pad_rank, pad_state),
+        _rows(q, source, pad_steps, pad_rank, pad_state),
         _padded_states(initial_states, states_shape, pad_size, pad_state),
+        first,
         chunk_size=chunk,
         rank=rank,
     )
     batch, _, ranks, heads, size = v.shape
-    o = _first(_first(_reshape(o, (batch, -1, rank, heads, size + pad_size)), steps, 1), ranks, 2)
+    o = _first(_reshape(o, (batch, -1, rank, heads, size + pad_size)), ranks, 2)
+    o = _in_order(o, steps, target, inside)
     return take_last(o, size), _cut_states(final, states_shape)

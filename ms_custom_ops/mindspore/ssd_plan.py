@@ -28,8 +28,8 @@ OPERAND_DTYPES = ("float16", "bfloat16")
 
 @dataclass(frozen=True)
 class ScanCall:
-    """``chunk`` in rows, and the elements to append to the steps, P and N; ``sequences`` 0 for a dense
-    batch."""
+    """``chunk`` in rows, of which a step has ``rank``, and the elements to append to the steps, P, N and
+    ranks; ``sequences`` 0 for a dense batch."""
 
     empty: bool
     batch: int
@@ -44,6 +44,11 @@ class ScanCall:
     sequences: int = 0
     rank: int = 1
     pad_rank: int = 0
+
+    @property
+    def chunk_steps(self) -> int:
+        """Steps of a chunk."""
+        return self.chunk // self.rank
 
     @property
     def states_shape(self) -> Shape:
@@ -109,12 +114,12 @@ def _pair(
     return shapes[0][-1]
 
 
-def _sequences(op: str, cu: Operand | None, batch: int, steps: int) -> int:
-    """Number of packed sequences, 0 for a dense batch."""
+def _sequences(op: str, cu: Operand | None, batch: int, steps: int, owner: str) -> int:
+    """Number of packed sequences of ``owner``, 0 for a dense batch."""
     if cu is None or (cu.shape is None and cu.values is None):
         return 0
     if batch != 1:
-        refuse("batch of x", batch, "1 with cu_seqlens: the sequences lie one after the other", op)
+        refuse(f"batch of {owner}", batch, "1 with cu_seqlens: the sequences lie one after the other", op)
     if cu.values is not None:
         bounds = list(cu.values)
         good = all(isinstance(v, Integral) and not isinstance(v, bool) for v in bounds)
@@ -128,6 +133,17 @@ def _sequences(op: str, cu: Operand | None, batch: int, steps: int) -> int:
     return shape[0] - 1
 
 
+def _check_states(op: str, states: Operand, sequences: int, batch: int, rest: Shape) -> None:
+    if states.shape is not None:
+        text = "(sequences, H, P, N)" if sequences else "(B, H, P, N)"
+        _float32(op, "initial_states", states, (sequences or batch, *rest), text)
+
+
+def _padded_steps(steps: int, chunk: int, sequences: int) -> int:
+    """Steps of whole chunks: of the dense batch, or of all slots of the packed one."""
+    return slot_count(steps, chunk, sequences) * chunk if sequences else round_up(steps, chunk)
+
+
 def plan_ssd(
     x: Operand, da: Operand, b: Operand, c: Operand, chunk_size: Any, states: Operand, cu: Operand | None
 ) -> ScanCall:
@@ -138,11 +154,9 @@ def plan_ssd(
     _float32(op, "da", da, (batch, heads, steps), "(B, H, S)")
     state = _pair(op, ("B", "C"), b, c, "(B, S, G, N)", (batch, steps), heads, x.dtype, "x")
     _sizes(op, size, state)
-    sequences = _sequences(op, cu, batch, steps)
-    if states.shape is not None:
-        _float32(op, "initial_states", states, (sequences or batch, heads, size, state), "(B, H, P, N)")
+    sequences = _sequences(op, cu, batch, steps, "x")
+    _check_states(op, states, sequences, batch, (heads, size, state))
     chunk = min(round_up(_chunk(op, chunk_size), ROWS), max(round_up(steps, ROWS), ROWS))
-    rows = slot_count(steps, chunk, sequences) * chunk if sequences else round_up(steps, chunk)
     return ScanCall(
         batch * steps * heads == 0,
         batch,
@@ -151,7 +165,7 @@ def plan_ssd(
         size,
         state,
         chunk,
-        rows - steps,
+        _padded_steps(steps, chunk, sequences) - steps,
         round_up(size, ROWS) - size,
         round_up(state, ROWS) - state,
         sequences,
@@ -167,6 +181,7 @@ def plan_mamba3(
     trap: Operand,
     chunk_size: Any,
     states: Operand,
+    cu: Operand | None,
 ) -> ScanCall:
     """Plan of mamba3_chunk_scan. Raises OpArgumentError, OpDtypeError."""
     op = "mamba3_chunk_scan"
@@ -178,13 +193,12 @@ def plan_mamba3(
         _float32(op, name, operand, (batch, heads, steps), "(B, H, S)")
     state = _pair(op, ("q", "k"), q, k, "(B, S, R, G, N)", (batch, steps, rank), heads, v.dtype, "v")
     _sizes(op, size, state)
-    if states.shape is not None:
-        _float32(op, "initial_states", states, (batch, heads, size, state), "(B, H, P, N)")
+    sequences = _sequences(op, cu, batch, steps, "v")
+    _check_states(op, states, sequences, batch, (heads, size, state))
     full = 1 << (rank - 1).bit_length()
     unit = ROWS // full  # steps in 16 rows
     most = round_up(max(steps, 1), unit)
-    chunk = min(round_up(_chunk(op, chunk_size), unit), most, CHUNK_MAX // full) * full
-    pad_steps = round_up(steps, chunk // full) - steps
+    chunk = min(round_up(_chunk(op, chunk_size), unit), most, CHUNK_MAX // full)
     return ScanCall(
         batch * steps * heads == 0,
         batch,
@@ -192,10 +206,11 @@ def plan_mamba3(
         heads,
         size,
         state,
-        chunk,
-        pad_steps,
+        chunk * full,
+        _padded_steps(steps, chunk, sequences) - steps,
         round_up(size, ROWS) - size,
         round_up(state, ROWS) - state,
+        sequences,
         rank=full,
         pad_rank=full - rank,
     )
@@ -204,8 +219,11 @@ def plan_mamba3(
 def packed_positions(
     cu_seqlens: Sequence[int], steps: int, chunk: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """int32 arrays: the step in every row of the slots (``steps`` where there is none), the row of every
-    step, and the first slot of each sequence, padded to whole blocks."""
+    """int32 arrays: the step in every place of the slots (``steps`` where there is none), the place of every
+    step, and the first slot of each sequence, padded to whole blocks.
+
+    ``chunk`` in steps. At least one place without a step follows each sequence: of a last chunk that is full,
+    the next slot stays unused, since ``b // chunk - a // chunk`` is the number of chunks then."""
     bounds = [int(v) for v in cu_seqlens]
     rows = slot_count(steps, chunk, len(bounds) - 1) * chunk
     source = np.full(rows, steps, np.int32)

@@ -7,18 +7,23 @@ k[t,r]^T::
     h[t] = exp(da[t]) * (h[t-1] + (1 - s[t]) * dt[t] * kv[t-1]) + s[t] * dt[t] * kv[t]
     o[t, r] = h[t] q[t, r]                                            kv[-1] = 0
 
-Shapes: q, k (B, S, R, G, N); v, o (B, S, R, H, P); da, dt, trap (B, H, S); states (B, H, P, N).
+Shapes: q, k (B, S, R, G, N); v, o (B, S, R, H, P); da, dt, trap (B, H, S); states (B, H, P, N). With cu_seqlens the
+batch is 1, the states have one row per sequence, and each sequence is computed as if it were alone.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from ms_custom_ops.errors import OpArgumentError, describe
-from ms_custom_ops.op_impl.ssd_chunk_scan.golden import Arrays, ssd_by_chunks
+from ms_custom_ops.op_impl.ssd_chunk_scan.golden import Arrays, join_gradients, split_packed, ssd_by_chunks
 
 OP = "mamba3_chunk_scan"
+AXES = dict(q=1, k=1, v=1, da=2, dt=2, trap=2, do=1, d_final=0, initial_states=0)
+"""Axis of the steps of each argument; 0 for one row per sequence."""
 
 
 def _checked(
@@ -89,22 +94,32 @@ def mamba3_chunk_scan(
     trap: npt.ArrayLike,
     chunk_size: int = 16,
     initial_states: npt.ArrayLike | None = None,
+    cu_seqlens: Sequence[int] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """o and final states by the recurrence (module docstring); chunk_size has no influence. Raises
     OpArgumentError."""
+    if cu_seqlens is not None:
+        given = dict(q=q, k=k, v=v, da=da, dt=dt, trap=trap, initial_states=initial_states)
+        outputs = [mamba3_chunk_scan(**piece) for piece in split_packed(OP, "v", cu_seqlens, given, AXES)]
+        return np.concatenate([o for o, _ in outputs], 1), np.concatenate([h for _, h in outputs])
     q, k, v, da, dt, trap, h = _checked(q, k, v, da, dt, trap, initial_states)
     states, _ = _run(k, v, da, dt, trap, h)
-    return np.einsum("tbhpn,btrhn->btrhp", np.stack(states[1:]), q), states[-1]
+    return np.einsum("tbhpn,btrhn->btrhp", np.stack(states)[1:], q), states[-1]
 
 
-def trapezoid(dt: npt.ArrayLike, trap: npt.ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """(factor, gamma), both (B, H, S): gamma = s dt, factor[t] = gamma[t] + (1 - s[t+1]) dt[t+1].
+def trapezoid(
+    dt: npt.ArrayLike, trap: npt.ArrayLike, cu_seqlens: Sequence[int] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(factor, gamma), both (B, H, S): gamma = s dt, factor[t] = gamma[t] + (1 - s[t+1]) dt[t+1], without the
+    second term at the last step of a sequence.
 
     kv[j] enters every state h[i], i > j, as ``exp(cs[i] - cs[j]) * factor[j]``, and its own h[j] as gamma[j].
     """
     dt, s = np.asarray(dt, np.float64), _sigmoid(np.asarray(trap, np.float64))
     gamma = s * dt
     following = np.concatenate([((1 - s) * dt)[..., 1:], np.zeros_like(dt[..., :1])], -1)
+    for stop in () if cu_seqlens is None else cu_seqlens:
+        following[..., max(int(stop), 1) - 1 : int(stop)] = 0
     return gamma + following, gamma
 
 
@@ -142,9 +157,16 @@ def mamba3_chunk_scan_grad(
     do: npt.ArrayLike,
     d_final: npt.ArrayLike | None = None,
     initial_states: npt.ArrayLike | None = None,
+    cu_seqlens: Sequence[int] | None = None,
 ) -> Arrays:
     """Gradients ``q, k, v, da, dt, trap, initial_states`` by the adjoint of the recurrence. Raises
     OpArgumentError."""
+    if cu_seqlens is not None:
+        given = dict(
+            q=q, k=k, v=v, da=da, dt=dt, trap=trap, do=do, d_final=d_final, initial_states=initial_states
+        )
+        pieces = split_packed(OP, "v", cu_seqlens, given, AXES)
+        return join_gradients([mamba3_chunk_scan_grad(**piece) for piece in pieces], AXES)
     groups = np.asarray(q).shape[3]
     q, k, v, da, dt, trap, h = _checked(q, k, v, da, dt, trap, initial_states)
     do = np.asarray(do, np.float64)
@@ -173,5 +195,5 @@ def mamba3_chunk_scan_grad(
         d_kv_next = _wide((1 - s) * step) * dh
     for name in ("q", "k"):
         d = out[name]
-        out[name] = d.reshape(*d.shape[:3], groups, -1, d.shape[4]).sum(4)
+        out[name] = d.reshape(*d.shape[:3], groups, d.shape[3] // groups, d.shape[4]).sum(4)
     return out | dict(initial_states=dh)

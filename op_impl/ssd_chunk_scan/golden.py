@@ -11,7 +11,9 @@ states (B, H, P, N). With cu_seqlens the batch is 1 and the states have one row 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +21,8 @@ import numpy.typing as npt
 from ms_custom_ops.errors import OpArgumentError, describe
 
 Arrays = dict[str, np.ndarray]
-Piece = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, "np.ndarray | None"]
+AXES = dict(x=1, da=2, B=1, C=1, dy=1, d_final=0, initial_states=0)
+"""Axis of the steps of each argument; 0 for one row per sequence."""
 
 
 def checked(
@@ -80,11 +83,10 @@ def ssd_chunk_scan(
 ) -> tuple[np.ndarray, np.ndarray]:
     """y (B, S, H, P) and final states, by the recurrence (module docstring); chunk_size has no influence."""
     if cu_seqlens is not None:
-        parts = [
-            ssd_chunk_scan(*piece[:4], chunk_size, piece[4])
-            for piece in split_packed(x, da, B, C, initial_states, cu_seqlens)
-        ]
-        return np.concatenate([y for y, _ in parts], 1), np.concatenate([h for _, h in parts])
+        given = dict(x=x, da=da, B=B, C=C, initial_states=initial_states)
+        pieces = split_packed("ssd_chunk_scan", "x", cu_seqlens, given, AXES)
+        outputs = [ssd_chunk_scan(**piece) for piece in pieces]
+        return np.concatenate([y for y, _ in outputs], 1), np.concatenate([h for _, h in outputs])
     x, da, b, c, h = checked("ssd_chunk_scan", x, da, B, C, initial_states)
     states = _states(x, da, b, h)
     return np.einsum("tbhpn,bthn->bthp", states[1:], c), states[-1]
@@ -103,7 +105,9 @@ def ssd_chunk_scan_grad(
     """Gradients ``x, da, B, C, initial_states`` by the adjoint of the recurrence, step by step from the
     last."""
     if cu_seqlens is not None:
-        return _packed_grad(x, da, B, C, dy, d_final, initial_states, cu_seqlens)
+        given = dict(x=x, da=da, B=B, C=C, dy=dy, d_final=d_final, initial_states=initial_states)
+        pieces = split_packed("ssd_chunk_scan_grad", "x", cu_seqlens, given, AXES)
+        return join_gradients([ssd_chunk_scan_grad(**piece) for piece in pieces], AXES)
     groups = np.asarray(B).shape[2]
     x, da, b, c, h = checked("ssd_chunk_scan_grad", x, da, B, C, initial_states)
     dy = np.asarray(dy, np.float64)
@@ -162,47 +166,43 @@ def ssd_by_chunks(
 
 
 def split_packed(
-    x: npt.ArrayLike,
-    da: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
-    states: npt.ArrayLike | None,
+    op: str,
+    first: str,
     cu_seqlens: Sequence[int],
-) -> list[Piece]:
-    """``(x, da, B, C, states)`` of every sequence of a packed batch of one row."""
-    x, da, b, c = (np.asarray(v, np.float64) for v in (x, da, b, c))
-    bounds = [int(v) for v in cu_seqlens]
-    if x.shape[0] != 1 or bounds[0] != 0 or bounds[-1] != x.shape[1] or sorted(bounds) != bounds:
+    given: Mapping[str, npt.ArrayLike | None],
+    axes: Mapping[str, int],
+) -> list[dict[str, Any]]:
+    """The arguments of every sequence of a packed batch, without those that are None. ``axes``: the axis of the
+    steps, or 0 for one row per sequence; argument ``first`` is (1, S, ...). Raises OpArgumentError."""
+    arrays = {name: np.asarray(x, np.float64) for name, x in given.items() if x is not None}
+    bounds, shape = [int(v) for v in cu_seqlens], arrays[first].shape
+    if len(bounds) < 2 or bounds[0] != 0 or shape[:2] != (1, bounds[-1]) or sorted(bounds) != bounds:
         raise OpArgumentError(
             describe(
-                "ssd_chunk_scan",
+                op,
                 "cu_seqlens",
-                f"{bounds} with x of shape {x.shape}",
+                f"{bounds} with {first} of shape {shape}",
                 "sums of lengths from 0 to S, with a batch of 1",
             )
         )
-    out: list[Piece] = []
-    for i, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
-        h = None if states is None else np.asarray(states)[i : i + 1]
-        at = slice(start, stop)
-        out.append((x[:, at], da[:, :, at], b[:, at], c[:, at], h))
-    return out
+    count = len(bounds) - 1
+    for name, x in arrays.items():
+        if axes[name] == 0 and len(x) != count:
+            raise OpArgumentError(
+                describe(op, name, f"of shape {x.shape}", f"{count} rows, one per sequence")
+            )
+        if axes[name] > 0 and (x.ndim <= axes[name] or x.shape[axes[name]] != bounds[-1]):
+            wanted = f"S = {bounds[-1]} steps along axis {axes[name]}"
+            raise OpArgumentError(describe(op, name, f"of shape {x.shape}", wanted))
+    return [
+        {
+            name: x[i : i + 1] if axes[name] == 0 else np.take(x, np.arange(start, stop), axes[name])
+            for name, x in arrays.items()
+        }
+        for i, (start, stop) in enumerate(pairwise(bounds))
+    ]
 
 
-def _packed_grad(
-    x: npt.ArrayLike,
-    da: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
-    dy: npt.ArrayLike,
-    d_final: npt.ArrayLike | None,
-    states: npt.ArrayLike | None,
-    cu_seqlens: Sequence[int],
-) -> Arrays:
-    parts = []
-    for i, piece in enumerate(split_packed(x, da, b, c, states, cu_seqlens)):
-        at = slice(int(cu_seqlens[i]), int(cu_seqlens[i + 1]))
-        last = None if d_final is None else np.asarray(d_final)[i : i + 1]
-        parts.append(ssd_chunk_scan_grad(*piece[:4], np.asarray(dy)[:, at], last, piece[4]))
-    axis = dict(x=1, da=2, B=1, C=1, initial_states=0)
-    return {name: np.concatenate([p[name] for p in parts], k) for name, k in axis.items()}
+def join_gradients(parts: Sequence[Arrays], axes: Mapping[str, int]) -> Arrays:
+    """Gradients of the sequences, one behind the other."""
+    return {name: np.concatenate([part[name] for part in parts], axes[name]) for name in parts[0]}

@@ -23,16 +23,17 @@ def mamba3_chunk_scan(
     k: dict,
     q: dict,
     initial_states: dict,
+    first_chunks: dict | None,
     o: dict,
     final_states: dict,
     chunk_size: int = 64,
     rank: int = 1,
     kernel_name: str = "mamba3_chunk_scan",
 ) -> Any:
-    """Entry of the Mamba-3 forward kernel; tensors are TBE dicts {"shape", "dtype"}, as op_info states
-    them."""
+    """Entry of the Mamba-3 forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as
+    op_info states them."""
     problem = problem_of(
-        "mamba3_chunk_scan", v, k, chunk_size, None, initial_states, rank=rank, weighted=True
+        "mamba3_chunk_scan", v, k, chunk_size, first_chunks, initial_states, rank=rank, weighted=True
     )
     kernel = ScanForward(problem, plan_forward(problem, current_soc()))
     kernel.declare()
@@ -49,6 +50,7 @@ def mamba3_chunk_scan_grad(
     initial_states: dict,
     d_o: dict,
     d_final_states: dict,
+    first_chunks: dict | None,
     d_v: dict,
     d_da: dict,
     d_factor: dict,
@@ -60,10 +62,10 @@ def mamba3_chunk_scan_grad(
     rank: int = 1,
     kernel_name: str = "mamba3_chunk_scan_grad",
 ) -> Any:
-    """Entry of the Mamba-3 backward kernel; tensors are TBE dicts {"shape", "dtype"}, as op_info states
-    them."""
+    """Entry of the Mamba-3 backward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as
+    op_info states them."""
     problem = problem_of(
-        "mamba3_chunk_scan_grad", v, k, chunk_size, None, initial_states, rank=rank, weighted=True
+        "mamba3_chunk_scan_grad", v, k, chunk_size, first_chunks, initial_states, rank=rank, weighted=True
     )
     kernel = ScanBackward(problem, plan_backward(problem, current_soc()))
     kernel.declare()

@@ -33,7 +33,7 @@ def ssd_inputs(sizes, dtype=ms.float16, owners=None):
     )
 
 
-def mamba3_inputs(sizes, dtype=ms.float16):
+def mamba3_inputs(sizes, dtype=ms.float16, owners=None):
     b, s, rank, h, g, p, n = sizes
     r = Random(dtype)
     return dict(
@@ -43,5 +43,5 @@ def mamba3_inputs(sizes, dtype=ms.float16):
         da=r.float32(b, h, s, low=-0.2, high=0),
         dt=r.float32(b, h, s, low=0, high=1),
         trap=r.float32(b, h, s),
-        initial_states=r.float32(b, h, p, n),
+        initial_states=r.float32(owners or b, h, p, n),
     )

@@ -7,8 +7,9 @@ from __future__ import annotations
 import mindspore as ms
 import numpy as np
 import pytest
-from mamba_inputs import Random, mamba3_inputs, ssd_inputs
-from mindspore import Tensor, nn, ops
+from mamba_checks import LIMIT, Scan, check, wide
+from mamba_inputs import mamba3_inputs, ssd_inputs
+from mindspore import Tensor, ops
 
 from ms_custom_ops import soc
 from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
@@ -16,44 +17,6 @@ from ms_custom_ops.mindspore.ssd_plan import packed_positions
 from ms_custom_ops.op_impl.mamba3_chunk_scan import golden as golden3
 from ms_custom_ops.op_impl.ssd_chunk_scan import golden
 from ms_custom_ops.testing import assert_rms
-
-LIMIT = {ms.float16: 2e-3, ms.bfloat16: 1.5e-2}
-SSD_INPUTS = ("x", "da", "B", "C", "initial_states")
-MAMBA3_INPUTS = ("q", "k", "v", "da", "dt", "trap", "initial_states")
-
-
-def wide(x):
-    """float64 values of a tensor of any dtype."""
-    return x.astype(ms.float32).asnumpy().astype(np.float64)
-
-
-class Scan(nn.Cell):
-    """One of the scans with fixed options."""
-
-    def __init__(self, function, chunk, cu=None):
-        super().__init__()
-        self.function, self.chunk, self.cu = function, chunk, cu
-
-    def construct(self, *args):
-        if len(args) == len(MAMBA3_INPUTS):
-            return self.function(*args[:6], self.chunk, args[6])
-        return self.function(*args[:4], self.chunk, args[4], self.cu)
-
-
-def check(net, inputs, forward, backward, limit):
-    """Outputs and all gradients of ``net`` against golden functions of the wide inputs."""
-    args = tuple(inputs.values())
-    outputs = net(*args)
-    r = Random(outputs[0].dtype, 7)
-    d = (r.operand(*outputs[0].shape), r.float32(*outputs[1].shape))
-    gradients = ops.GradOperation(get_all=True, sens_param=True)(net)(*args, d)
-    operands = {name: wide(x) for name, x in inputs.items()}
-    for name, actual, expected in zip(("y", "final_states"), outputs, forward(**operands), strict=True):
-        assert_rms(name, wide(actual), expected, limit)
-    expected = backward(**operands, d=wide(d[0]), d_final=wide(d[1]))
-    for (name, value), gradient in zip(inputs.items(), gradients, strict=True):
-        assert gradient.dtype == value.dtype and gradient.shape == value.shape
-        assert_rms(f"d_{name}", wide(gradient), expected[name], limit)
 
 
 def check_ssd(sizes, chunk, dtype=ms.float16, cu=None, cut=None):
@@ -112,8 +75,10 @@ def test_ssd_packed_bfloat16():
     check_ssd((1, 23, 2, 1, 16, 15), 16, ms.bfloat16, [0, 7, 23], Tensor([0, 7, 23], ms.int32))
 
 
-def test_steps_behind_the_last_sequence_are_zero():
-    inputs = ssd_inputs((1, 23, 2, 1, 16, 16), owners=2)
+@pytest.mark.parametrize("steps", [23, 100])
+def test_steps_behind_the_last_sequence_are_zero(steps):
+    """Of 100 steps, chunks behind those of the last sequence are written by nobody."""
+    inputs = ssd_inputs((1, steps, 2, 1, 16, 16), owners=2)
     y, final = Scan(ssd_chunk_scan, 16, Tensor([0, 7, 19], ms.int32))(*inputs.values())
     operands = {name: wide(x) for name, x in inputs.items()}
     for name, axis in (("x", 1), ("da", 2), ("B", 1), ("C", 1)):

@@ -134,6 +134,13 @@ SSD_ERRORS = {
         OpArgumentError,
         "batch of x is 2; accepted: 1 with cu_seqlens",
     ),
+    "cu_states": (
+        {},
+        16,
+        [0, 3, 8],
+        OpArgumentError,
+        "initial_states is of shape (1, 2, 3, 4); accepted: (sequences, H, P, N) = (2, 2, 3, 4)",
+    ),
 }
 
 
@@ -191,6 +198,48 @@ def test_mamba3_refuses(case):
     with pytest.raises(error) as caught:
         mamba3_chunk_scan(*args[:6], 16, args[6])
     assert "mamba3_chunk_scan: " + text in str(caught.value)
+
+
+CU_ERRORS = {
+    "end": ([0, 7], OpArgumentError, "cu_seqlens is [0, 7]; accepted: non-decreasing ints from 0 to S = 8"),
+    "start": ([1, 8], OpArgumentError, "cu_seqlens is [1, 8]; accepted: non-decreasing ints from 0 to S = 8"),
+    "falls": ([0, 5, 3, 8], OpArgumentError, "cu_seqlens is [0, 5, 3, 8]; accepted: non-decreasing"),
+    "one_value": ([0], OpArgumentError, "cu_seqlens is [0]; accepted: non-decreasing ints from 0 to S = 8"),
+    "float": ([0, 2.5, 8], OpArgumentError, "cu_seqlens is [0, 2.5, 8]; accepted: non-decreasing ints"),
+    "dtype": (([0, 8], F32), OpDtypeError, "dtype of cu_seqlens is float32; accepted: int32 or int64"),
+    "rank": (
+        ([[0, 8]], ms.int32),
+        OpArgumentError,
+        "cu_seqlens is of shape (1, 2); accepted: (number of sequences + 1,), at least 2 values",
+    ),
+    "one_value_tensor": (
+        ([0], ms.int32),
+        OpArgumentError,
+        "cu_seqlens is of shape (1,); accepted: (number of sequences + 1,), at least 2 values",
+    ),
+    "states": (
+        [0, 3, 8],
+        OpArgumentError,
+        "initial_states is of shape (1, 2, 3, 4); accepted: (sequences, H, P, N) = (2, 2, 3, 4)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CU_ERRORS.values(), ids=CU_ERRORS.keys())
+def test_mamba3_refuses_cu_seqlens(case):
+    given, error, text = case
+    cu = Tensor(*given) if isinstance(given, tuple) else given
+    args = list(mamba3_inputs(MAMBA3).values())
+    with pytest.raises(error) as caught:
+        mamba3_chunk_scan(*args[:6], 16, args[6], cu)
+    assert "mamba3_chunk_scan: " + text in str(caught.value)
+
+
+def test_mamba3_refuses_a_packed_batch_of_two():
+    args = list(mamba3_inputs((2, *MAMBA3[1:])).values())
+    with pytest.raises(OpArgumentError) as caught:
+        mamba3_chunk_scan(*args[:6], 16, args[6], [0, 8])
+    assert "mamba3_chunk_scan: batch of v is 2; accepted: 1 with cu_seqlens" in str(caught.value)
 
 
 def test_bfloat16_is_refused_by_name_on_910a():

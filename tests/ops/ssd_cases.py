@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 
 import ms_custom_ops as mco
+from ms_custom_ops.op_impl.bwd_dtrap_ddt.golden import bwd_dtrap_ddt
 from ms_custom_ops.op_impl.mamba3_chunk_scan import golden as golden3
 from ms_custom_ops.op_impl.ssd_chunk_scan import golden
 from ms_custom_ops.op_impl.ssd_chunk_scan.bwd import ssd_chunk_scan_grad
@@ -88,6 +89,13 @@ def first_chunks_of(case: Case) -> np.ndarray | None:
     return np.pad(bounds, (0, -len(bounds) % 8))
 
 
+def bounds_of(case: Case) -> np.ndarray | None:
+    """cu_seqlens in steps."""
+    if not case.chunks:
+        return None
+    return np.concatenate([[0], np.cumsum(case.chunks)]) * (case.chunk // case.rank)
+
+
 def run_kernel(case: Case, t: Arrays, soc: str, engine: str = "native") -> Arrays:
     """Outputs of the forward and the backward kernel of the Mamba-2 scan."""
     ins = [t[name] for name in ("x", "da", "B", "C", "initial_states")]
@@ -123,7 +131,7 @@ def run_kernel(case: Case, t: Arrays, soc: str, engine: str = "native") -> Array
 def run_golden(case: Case, t: Arrays) -> Arrays:
     """The same in float64."""
     operands = {name: t[name].astype(np.float64) for name in ("x", "da", "B", "C", "initial_states")}
-    bounds = np.concatenate([[0], np.cumsum(case.chunks)]) * case.chunk if case.chunks else None
+    bounds = bounds_of(case)
     y, final = golden.ssd_chunk_scan(**operands, cu_seqlens=bounds)
     grads = golden.ssd_chunk_scan_grad(
         **operands, dy=t["dy"].astype(np.float64), d_final=t["d_final"], cu_seqlens=bounds
@@ -142,15 +150,15 @@ def tensors3_of(case: Case, seed: int = 0) -> Arrays:
         da=(-case.decay * rng.random((b, h, s))).astype(np.float32),
         dt=np.log1p(np.exp(rng.standard_normal((b, h, s)) - 1)).astype(np.float32),
         trap=rng.standard_normal((b, h, s)).astype(np.float32),
-        initial_states=rng.standard_normal((b, h, p, n)).astype(np.float32),
+        initial_states=rng.standard_normal((case.owners, h, p, n)).astype(np.float32),
         do=rounded(rng, case.dtype, b, s, r, h, p),
-        d_final=rng.standard_normal((b, h, p, n)).astype(np.float32),
+        d_final=rng.standard_normal((case.owners, h, p, n)).astype(np.float32),
     )
 
 
 def _by_rows(case: Case, t: Arrays) -> Arrays:
     """The operands of the Mamba-3 primitive: one row per (step, rank)."""
-    factor, gamma = golden3.trapezoid(t["dt"], t["trap"])
+    factor, gamma = golden3.trapezoid(t["dt"], t["trap"], bounds_of(case))
 
     def rows(x: np.ndarray) -> np.ndarray:
         return x.reshape(case.batch, case.steps * case.rank, *x.shape[3:])
@@ -177,29 +185,38 @@ def run_kernel3(case: Case, t: Arrays, soc: str, engine: str = "native") -> Arra
     """Outputs of the Mamba-3 kernels; gradients of factor and gamma carried on to dt and trap."""
     w = _by_rows(case, t)
     ins = [w[name] for name in ("v", "da", "factor", "gamma", "k", "q", "initial_states")]
+    first = first_chunks_of(case)
+    more = [] if first is None else [first]
+    packed = None if first is None else describe(first)
     attrs = dict(chunk_size=case.chunk, rank=case.rank, soc=soc)
     program = mco.trace(
-        mamba3_chunk_scan, *map(describe, ins), describe(w["v"]), describe(w["initial_states"]), **attrs
+        mamba3_chunk_scan,
+        *map(describe, ins),
+        packed,
+        describe(w["v"]),
+        describe(w["initial_states"]),
+        **attrs,
     )
-    o, final = mco.run(program, ins, engine=engine)
+    o, final = mco.run(program, ins + more, engine=engine)
     program = mco.trace(
         mamba3_chunk_scan_grad,
         *map(describe, ins),
         describe(w["do"]),
         describe(w["d_final"]),
+        packed,
         *map(describe, ins),
         **attrs,
     )
     d_v, d_da, d_factor, d_gamma, d_k, d_q, d_h = mco.run(
-        program, [*ins, w["do"], w["d_final"]], engine=engine
+        program, [*ins, w["do"], w["d_final"], *more], engine=engine
     )
 
     def per_step(x: np.ndarray) -> np.ndarray:
         return x.reshape(*t["da"].shape, case.rank).astype(np.float64)
 
-    s, dt = 1 / (1 + np.exp(-t["trap"].astype(np.float64))), t["dt"].astype(np.float64)
-    d_factor, d_gamma = per_step(d_factor).sum(-1), per_step(d_gamma).sum(-1)
-    before = np.pad(d_factor, ((0, 0), (0, 0), (1, 0)))[..., :-1]
+    d_dt, d_trap = bwd_dtrap_ddt(
+        t["trap"], t["dt"], per_step(d_factor).sum(-1), per_step(d_gamma).sum(-1), bounds_of(case)
+    )
     return dict(
         o=o.reshape(t["v"].shape),
         final_states=final,
@@ -207,8 +224,8 @@ def run_kernel3(case: Case, t: Arrays, soc: str, engine: str = "native") -> Arra
         d_k=d_k.reshape(t["k"].shape),
         d_v=d_v.reshape(t["v"].shape),
         d_da=per_step(d_da)[..., 0],
-        d_dt=(d_factor + d_gamma) * s + before * (1 - s),
-        d_trap=(d_factor + d_gamma - before) * dt * s * (1 - s),
+        d_dt=d_dt,
+        d_trap=d_trap,
         d_initial_states=d_h,
     )
 
@@ -217,6 +234,9 @@ def run_golden3(case: Case, t: Arrays) -> Arrays:
     """The same in float64."""
     names = ("q", "k", "v", "da", "dt", "trap", "initial_states")
     operands = {name: t[name].astype(np.float64) for name in names}
-    o, final = golden3.mamba3_chunk_scan(**operands)
-    grads = golden3.mamba3_chunk_scan_grad(**operands, do=t["do"].astype(np.float64), d_final=t["d_final"])
+    bounds = bounds_of(case)
+    o, final = golden3.mamba3_chunk_scan(**operands, cu_seqlens=bounds)
+    grads = golden3.mamba3_chunk_scan_grad(
+        **operands, do=t["do"].astype(np.float64), d_final=t["d_final"], cu_seqlens=bounds
+    )
     return dict(o=o, final_states=final) | {f"d_{name}": d for name, d in grads.items()}

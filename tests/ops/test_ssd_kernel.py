@@ -44,6 +44,8 @@ CASES3 = [
     Case(16, 128, 64, 128, groups=1, rank=16),
     Case(96, 32, 16, 16, rank=1, decay=5.0),
     Case(128, 128, 128, 64, heads=1, groups=1, rank=4),
+    Case(64, 16, heads=3, groups=1, chunks=(1, 0, 3)),
+    Case(40, 32, 32, 48, heads=4, chunks=(2, 1, 0, 2), groups=4, rank=4),
 ]
 TINY = 1e-6
 """What strong decay leaves of a state is multiplied by a float16 factor, whose smallest step is 6e-8."""
@@ -99,8 +101,13 @@ def test_mamba2_reference_engine(case: Case, soc: str) -> None:
 
 
 @pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
-def test_mamba3_reference_engine(soc: str) -> None:
-    check3(Case(16, 32, groups=1, rank=4), soc, "reference")
+@pytest.mark.parametrize(
+    "case",
+    [Case(16, 32, groups=1, rank=4), Case(12, 16, heads=1, groups=1, rank=4, chunks=(1, 0, 2))],
+    ids=lambda c: c.id,
+)
+def test_mamba3_reference_engine(case: Case, soc: str) -> None:
+    check3(case, soc, "reference")
 
 
 @pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
