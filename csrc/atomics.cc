@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "number.h"
+#include "simd/kernels.h"
 
 namespace mco {
 
@@ -56,26 +57,13 @@ void add_all(uint8_t* at, const uint8_t* bytes, int64_t size, bool saturate, boo
   }
 }
 
-void add_floats(uint8_t* at, const uint8_t* bytes, int64_t size) {
-  constexpr int64_t kChunk = 64;
-  float a[kChunk], b[kChunk];
-  for (int64_t done = 0; done < size;) {
-    const int64_t part = std::min<int64_t>(size - done, int64_t(sizeof a));
-    std::memcpy(a, at + done, size_t(part));
-    std::memcpy(b, bytes + done, size_t(part));
-    for (int64_t i = 0; i < part / 4; ++i) a[i] += b[i];
-    std::memcpy(at + done, a, size_t(part));
-    done += part;
-  }
-}
-
 }  // namespace
 
 void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool saturate, bool concurrent) {
   if (concurrent && reinterpret_cast<uintptr_t>(at) % kSize[t]) {
     fail("an atomic add at an address that is no multiple of the element size needs deterministic=1");
   }
-  if (t == F32 && !concurrent) return add_floats(at, bytes, size);
+  if (t == F32 && !concurrent) return kernels().add_floats(at, bytes, size);
   switch (t) {
     case F32: return add_all<F32>(at, bytes, size, saturate, concurrent);
     case F16: return add_all<F16>(at, bytes, size, saturate, concurrent);
@@ -122,11 +110,25 @@ void BlockOrder::wait_turn(int64_t block) {
   if (next_ < block) throw Aborted();
 }
 
+// Takes what a block has logged and leaves it an empty log, with memory that an earlier one has grown.
+void BlockOrder::hand_over(int64_t block, AtomicLog& log) {
+  if (log.empty()) return;
+  pending_[size_t(block)] = std::move(log);
+  log = AtomicLog();
+  if (spare_.empty()) return;
+  log = std::move(spare_.back());
+  spare_.pop_back();
+}
+
 // Lands what the blocks left behind, in their order.
 void BlockOrder::advance() {
   const int64_t before = next_;
   while (next_ < int64_t(state_.size()) && state_[size_t(next_)] != State::Running) {
-    pending_[size_t(next_)].apply(saturate_);
+    AtomicLog& log = pending_[size_t(next_)];
+    if (!log.empty()) {
+      log.apply(saturate_);
+      spare_.push_back(std::move(log));
+    }
     ++next_;
   }
   if (next_ != before) changed_.notify_all();
@@ -150,8 +152,7 @@ std::string BlockOrder::ended_blocks() const {
 
 void BlockOrder::arrive(int64_t block, AtomicLog& log, const std::string& kernel, const std::string& where) {
   std::unique_lock<std::mutex> lock(mutex_);
-  pending_[size_t(block)] = std::move(log);
-  log = AtomicLog();
+  hand_over(block, log);
   state_[size_t(block)] = State::Arrived;
   ++arrived_;
   advance();
@@ -174,8 +175,7 @@ void BlockOrder::arrive(int64_t block, AtomicLog& log, const std::string& kernel
 
 void BlockOrder::end(int64_t block, AtomicLog& log) {
   std::lock_guard<std::mutex> lock(mutex_);
-  pending_[size_t(block)] = std::move(log);
-  log = AtomicLog();
+  hand_over(block, log);
   state_[size_t(block)] = State::Ended;
   ++ended_;
   advance();

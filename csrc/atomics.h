@@ -50,6 +50,7 @@ class BlockOrder {
 
  private:
   enum class State : uint8_t { Running, Arrived, Ended };
+  void hand_over(int64_t block, AtomicLog& log);
   void advance();
   void check_stuck();
   std::string ended_blocks() const;
@@ -58,6 +59,7 @@ class BlockOrder {
   std::condition_variable changed_;
   std::vector<State> state_;
   std::vector<AtomicLog> pending_;
+  std::vector<AtomicLog> spare_;  // empty ones
   const bool saturate_;
   int64_t next_ = 0;  // lowest block that is still running
   int64_t arrived_ = 0, ended_ = 0;

@@ -48,6 +48,13 @@ static void blend_blocks(uint8_t* dst, int64_t dst_step, const uint8_t* src, con
   }
 }
 
+static void add_floats(uint8_t* dst, const uint8_t* src, int64_t size) {
+  typedef V<MCO_W>::f f;
+  int64_t at = 0;
+  for (; at + int64_t(sizeof(f)) <= size; at += sizeof(f)) st(dst + at, ld<f>(dst + at) + ld<f>(src + at));
+  for (; at < size; at += sizeof(float)) st(dst + at, ld<float>(dst + at) + ld<float>(src + at));
+}
+
 static void fill_off(uint8_t* dst, const uint8_t* src, int64_t src_step, const uint8_t* off, bool set, uint32_t on) {
   for (int b = 0; b < 8; ++b) {
     for (int i = 0; i < kParts; ++i) {

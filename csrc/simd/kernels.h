@@ -79,6 +79,8 @@ struct Kernels {
   // `count` bursts of 32, 64, 128 or 256 bytes, in order; each is read before it is written.
   void (*copy_bursts)(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count,
                       int64_t length);
+  // float32 at any address: dst += src, in `size` bytes.
+  void (*add_floats)(uint8_t* dst, const uint8_t* src, int64_t size);
   // The 8 blocks of a repeat with the bits of `off` cleared or set; other blocks than those of `on` lie in `off` whole.
   void (*fill_off)(uint8_t* dst, const uint8_t* src, int64_t src_step, const uint8_t* off, bool set, uint32_t on);
 

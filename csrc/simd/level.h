@@ -129,6 +129,7 @@ Kernels make_kernels(const char* name) {
   k.copy_blocks = copy_blocks;
   k.blend_blocks = blend_blocks;
   k.copy_bursts = copy_bursts;
+  k.add_floats = add_floats;
   k.fill_off = fill_off;
   k.half_to_float = half_to_float_all;
   k.float_to_half = float_to_half_all;
