@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks run, check what they time, and write the record they promise. No time is judged here."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+SMALL = {"attention": "1x8x511x80", "segsum": "1x4x2048xC16", "sparse_attention": "64x2048-N16-K512"}
+
+
+@pytest.fixture(scope="module")
+def timing() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("timing", BENCHMARKS / "timing.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["timing"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["timing"]
+
+
+class Clock:
+    """A clock that only moves when a call says so."""
+
+    def __init__(self, seconds: list[float]):
+        self.now, self.seconds, self.calls = 0.0, seconds, 0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+    def run(self) -> None:
+        self.now += self.seconds[min(self.calls, len(self.seconds) - 1)]
+        self.calls += 1
+
+
+def test_measure_leaves_out_the_first_third(timing, monkeypatch):
+    clock = Clock([0.02, 0.002, 0.001])
+    monkeypatch.setattr(timing, "time", clock)
+    assert timing.measure(clock.run) == pytest.approx(1.0)
+    assert clock.calls > 3
+
+
+def test_measure_of_a_long_call_takes_the_second_one(timing, monkeypatch):
+    clock = Clock([9.0, 5.0, 1.0])
+    monkeypatch.setattr(timing, "time", clock)
+    assert timing.measure(clock.run) == pytest.approx(5000)
+    assert clock.calls == 2
+
+
+@pytest.mark.parametrize(
+    "outputs, message",
+    [
+        ([np.ones(4, np.float32), np.ones(4, np.float32)], "gave 2 outputs, expected 1"),
+        ([np.full(4, 1.01, np.float32)], r"output 0 has a relative rms error of 1\.00e-02"),
+        ([np.full(4, np.nan, np.float32)], "relative rms error of nan"),
+    ],
+    ids=["count", "value", "nan"],
+)
+def test_a_wrong_result_is_not_timed(timing, outputs, message):
+    contender = timing.Contender("x", "float32", timing.FORWARD, lambda: outputs, list)
+    with pytest.raises(RuntimeError, match=message):
+        timing.check_outputs("case", contender, [np.ones(4)], 1e-3)
+
+
+@pytest.mark.parametrize("subject", SMALL)
+def test_subject_runs(subject, tmp_path):
+    file = tmp_path / "out.json"
+    command = [sys.executable, BENCHMARKS / "run.py", subject, "--case", SMALL[subject]]
+    subprocess.run(
+        [*command, "--impl", "ms_custom_ops", "--rounds", "1", "--json", file], check=True, timeout=300
+    )
+    records = json.loads(file.read_text())
+    assert {r["case"] for r in records} == {SMALL[subject]}
+    assert {r["impl"] for r in records} == {"ms_custom_ops"}
+    assert all(r["median_ms"] >= r["min_ms"] > 0 for r in records)
+
+
+def test_unknown_names_are_refused():
+    command = [sys.executable, BENCHMARKS / "run.py", "segsum", "--impl", "nothing"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2 and "'nothing' is not one of ms_custom_ops" in done.stderr
