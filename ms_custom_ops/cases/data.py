@@ -52,7 +52,7 @@ def make_arrays(case: PlannedCase) -> dict[str, np.ndarray]:
         else:
             arrays[arg.name] = filled(rng, fill or Fill("normal", 0.0, 1.0), shape, dtype)
     if known.complete is not None and not case.invalid:
-        known.complete(arrays, case.attrs, case.symbols)
+        known.complete(case, np.random.default_rng((*case.seed, len(case.op.tensors))), arrays)
     return arrays
 
 

@@ -164,15 +164,15 @@ class _Maker:
         shapes: dict[str, Shape | None] = {}
         dtypes: dict[str, str | None] = {}
         fills, layouts, attrs = {}, {}, {}
-        for given, step in zip(self.file.inputs, steps, strict=True):
-            absent = not given.required and step % 2 == 0
-            if absent:
-                continue
+        chosen = [(i, step) for i, step in zip(self.file.inputs, steps, strict=True) if i.required or step % 2]
+        for given, step in chosen:
+            if not self.is_tensor(given.name) and given.values:
+                attrs[given.name] = _attr(given.values[step % len(given.values)], env, rng, self.kind(given.name))
+        known = {**{arg.name: arg.default for arg in self.op.attributes if arg.has_default}, **env, **attrs}
+        for given, step in chosen:
             if not self.is_tensor(given.name):
-                if given.values:
-                    attrs[given.name] = _attr(given.values[step % len(given.values)], env, rng, self.kind(given.name))
                 continue
-            shapes[given.name] = self.shape(given.name, {**env, **attrs})
+            shapes[given.name] = self.shape(given.name, known)
             dtypes[given.name] = CODE_TO_NAME[row.codes[given.name]]
             layouts[given.name] = given.layouts[step % len(given.layouts)]
             if given.fills:

@@ -31,13 +31,13 @@ def row(result: Result) -> str:
     return text if result.verdict == "pass" else f"{text}\n    {result.message}"
 
 
-def summary(results: Sequence[Result]) -> str:
-    """Counts."""
+def summary(results: Sequence[Result], absent: int = 0) -> str:
+    """Counts. ``absent``: cases of the ops that were not run, as a chip lacks their dtype."""
     count = {v: sum(r.verdict == v for r in results) for v in ("pass", "fail", "error")}
     refused = sum(bool(r.case.invalid) and r.verdict == "pass" for r in results)
     return (
         f"{len(results)} case(s): {count['pass']} passed ({refused} refused as they must be), {count['fail']} failed, "
-        f"{count['error']} error(s)"
+        f"{count['error']} error(s)" + (f"; {absent} not run: of a dtype that the chip lacks" if absent else "")
     )
 
 

@@ -170,7 +170,7 @@ def flash_attention(
     (op_impl/flash_attention/README.md has the formulas and the order of the masks).
 
     Args:
-        query: (B, N1, S1, D), float16, or bfloat16 on Ascend910B. D from 1 to 256.
+        query: (B, N1, S1, D), float16, or bfloat16 on split-core chips. D from 1 to 256.
         key: (B, N2, S2, D), dtype of query; N1 is a multiple of N2 (grouped heads).
         value: shape and dtype of key.
         attn_mask: bool, uint8 or float16, broadcastable to (B, N1, S1, S2); 1 = masked.

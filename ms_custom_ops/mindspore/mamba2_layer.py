@@ -83,7 +83,7 @@ class Mamba2(nn.Cell):
         dt_min, dt_max: range of the initial step sizes, log-uniform; dt_init_floor: their least value.
         A_init_range: range of the initial decay rates -A, uniform.
         bias, conv_bias: biases of the projections and of the convolution.
-        operand_dtype: "float16", or "bfloat16" on Ascend910B: dtype of dt * x, B and C in the chunked scan.
+        operand_dtype: "float16", or "bfloat16" on split-core chips: dtype of dt * x, B and C in the chunked scan.
             The step form has no such operands and computes in float32. Everything else keeps the dtype of its
             weights.
         seed: of the initial step sizes and decay rates; None draws new ones.

@@ -49,7 +49,7 @@ def bwd_segsum_dadt(
     ``ddt[c*C + k] = ddt_out[c*C + k] + sum over j < k <= i of dSSdA[c, j, i] * exp(SSdA[c, i, j])``
 
     Args:
-        dSSdA: (B, H, N, C, C), float32, float16, or bfloat16 on Ascend910B: gradient of exp(SSdA), indexed
+        dSSdA: (B, H, N, C, C), float32, float16, or bfloat16 on split-core chips: gradient of exp(SSdA), indexed
             (key, query). N = ceil(S/C), or S//C + sequences with cu_seqlens.
         SSdA: shape and dtype of dSSdA: the segment sums (logarithm of the decay), indexed (query, key). Of
             both, only entries with query > key are used; the others, and those beyond the end of a sequence,

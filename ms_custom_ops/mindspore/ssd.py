@@ -182,7 +182,7 @@ def ssd_chunk_scan(
     gradient.
 
     Args:
-        x: (B, S, H, P), float16, or bfloat16 on Ascend910B; P from 1 to 128. In a Mamba-2 layer dt * x.
+        x: (B, S, H, P), float16, or bfloat16 on split-core chips; P from 1 to 128. In a Mamba-2 layer dt * x.
         da: (B, H, S) float32, logarithm of each step's decay; in a Mamba-2 layer dt * A, never above 0.
         B: (B, S, G, N), dtype of x; G divides H, head i uses group i // (H / G); N from 1 to 256.
         C: shape and dtype of B.
@@ -273,7 +273,7 @@ def mamba3_chunk_scan(
 
     Args:
         q, k: (B, S, R, G, N), dtype of v; R from 1 to 16, N from 1 to 256, G divides H.
-        v: (B, S, R, H, P), float16, or bfloat16 on Ascend910B; P from 1 to 128.
+        v: (B, S, R, H, P), float16, or bfloat16 on split-core chips; P from 1 to 128.
         da: (B, H, S) float32, logarithm of each step's decay.
         dt: (B, H, S) float32, step sizes.
         trap: (B, H, S) float32, before the sigmoid.

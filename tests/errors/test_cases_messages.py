@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from ms_custom_ops.cases import CaseFileError, read_cases
+from ms_custom_ops.cases import CaseFileError, file_cases, knowledge, read_cases, run_case
 from ms_custom_ops.cli import main
+from ms_custom_ops.registry import Registry, get_op, load_registry
 
 GOOD = """\
 api: function
@@ -75,8 +77,6 @@ CASES = {
         "duplicate key 'api' (first at line 1)"),
     "no_op": ("name: bwd_segsum_dadt", "name: bwd_segsum_dad", 2,
         "name is 'bwd_segsum_dad'; accepted: an op, nearest known: 'bwd_segsum_dadt'"),
-    "op_without_data": ("name: bwd_segsum_dadt", "name: lightning_indexer", 2,
-        "op 'lightning_indexer' has no case data; accepted: bwd_dadt_cumsum, "),
     "api": ("api: function", "api: triton", 1,
         "api is 'triton'; accepted: function, primitive, pytorch (= function)"),
     "generator_of_atk": ("generate:\n  symbols: [B, H, N, C]\n  shapes:\n    - [1, 1, 2, 16]\n"
@@ -165,6 +165,12 @@ def test_finding_with_file_and_line(name, tmp_path):
     assert any(f"cases.yaml:{line}: " in item and text in item for item in findings), str(caught.value)
 
 
+def test_op_without_case_data(tmp_path, monkeypatch):
+    monkeypatch.delitem(knowledge.KNOWLEDGE, "bwd_segsum_dadt")
+    with pytest.raises(CaseFileError, match=r"yaml:2: .*op 'bwd_segsum_dadt' has no case data; accepted: flash_atten"):
+        read(tmp_path, GOOD)
+
+
 def test_all_findings_are_collected(tmp_path):
     text = GOOD.replace("max_length", "max_lenght").replace("atol", "atoll").replace("[1, 1, 2, 16]", "[16]")
     with pytest.raises(CaseFileError) as caught:
@@ -225,15 +231,64 @@ def test_no_file(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
-        ([], 2, "neither OPS nor --cases given; accepted: at least one op or file"),
         (["flash_attention", "--mindspore", "--engine", "both"], 2, "--mindspore with --engine both; accepted: one"),
         (["flash_attention", "--only", "nothing"], 1, "no case for these chips and --only nothing"),
         (["flash_attentio"], 1, "op name is 'flash_attentio'; accepted: nearest known: 'flash_attention'"),
         (["flash_attention", "--soc", "Ascend9"], 1, "Ascend9"),
         (["--cases", "none.yaml"], 2, "none.yaml"),
     ],
-    ids=["nothing", "mindspore_and_engine", "only", "op", "soc", "file"],
+    ids=["mindspore_and_engine", "only", "op", "soc", "file"],
 )
 def test_command_line(arguments, code, text):
     result = CliRunner().invoke(main, ["test", *arguments])
     assert result.exit_code == code and text in result.output, result.output
+
+
+SINKS = """\
+api: primitive
+name: sparse_flash_attention
+generate: {shapes: [[1, 1, 3, 20, 4, 1, 16, 16, 8]], symbols: [B, BK, S1, S2, N1, N2, D, DV, K]}
+inputs: [{name: query}, {name: key}, {name: value}, {name: sparse_indices},
+  {name: sinks, ranges: {valid: {values: [normal]}}}]
+"""
+WEIGHTS = """\
+api: primitive
+name: mamba3_chunk_scan
+generate: {shapes: [[1, 32, 1, 16, 1, 16, 1]], symbols: [B, S, H, P, G, N, NS]}
+inputs: [{name: v}, {name: da}, {name: factor}, {name: gamma, ranges: {valid: {values: [GAMMA]}}}, {name: k}, {name: q},
+  {name: initial_states}, {name: rank, ranges: {valid: {values: [2]}}},
+  {name: chunk_size, ranges: {valid: {values: [16]}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SINKS, "cases: sinks is different in different rows; accepted: one per head"),
+        (WEIGHTS.replace("GAMMA", "normal"), "cases: da, factor, gamma is values that no trapezoid gives; accepted"),
+        (WEIGHTS.replace("GAMMA", "0"), "cases: da, factor, gamma is values that no trapezoid gives; accepted"),
+    ],
+    ids=["sinks", "negative_weights", "zero_weights"],
+)
+def test_values_that_the_golden_does_not_take_are_an_error(tmp_path, text, message):
+    path = tmp_path / "cases.yaml"
+    path.write_text(text, encoding="utf-8")
+    results = [run_case(case, "Ascend910A") for case in file_cases(read_cases(path), "Ascend910A")]
+    assert [r.verdict for r in results] == ["error"] and message in results[0].message, results[0].message
+
+
+def test_ops_without_case_data_are_refused_before_any_runs(monkeypatch):
+    monkeypatch.delitem(knowledge.KNOWLEDGE, "ssd_chunk_scan_grad")
+    result = CliRunner().invoke(main, ["test"])
+    assert result.exit_code == 1 and result.output.startswith("Error: cases: op is 'ssd_chunk_scan_grad'; accepted: ")
+
+
+def test_an_op_without_a_case_is_refused_by_name(monkeypatch):
+    op = get_op("dacs_segsum")
+    empty = Registry("here", {**load_registry().ops, op.name: dataclasses.replace(op, cases=())})
+    monkeypatch.setattr("ms_custom_ops.registry.load_registry", lambda folder: empty)
+    result = CliRunner().invoke(main, ["test"])
+    assert result.exit_code == 1 and result.output == (
+        "Error: dacs_segsum: no case for Ascend910A, Ascend310P3, Ascend910B1, Ascend910_9391; accepted: at least one "
+        f"under cases in {op.location}\n"
+    )

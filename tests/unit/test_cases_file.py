@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ms_custom_ops.cases import CaseFileError, file_cases, read_cases, smoke_cases
+from ms_custom_ops.cases import CaseFileError, file_cases, knowledge, read_cases, smoke_cases
 from ms_custom_ops.cases.data import LAYOUTS, filled, make_arrays, stored, view
 from ms_custom_ops.cases.model import Fill
 from ms_custom_ops.errors import OpArgumentError, SocError
@@ -158,9 +158,20 @@ def test_smoke_cases_are_those_of_the_op_info_file():
     assert "bfloat16" not in [c.name for c in smoke_cases(op, "Ascend910A")]
 
 
-def test_op_without_case_data():
-    with pytest.raises(OpArgumentError, match=r"op is 'lightning_indexer'; accepted: an op with case data: bwd_"):
+def test_op_without_case_data(monkeypatch):
+    monkeypatch.delitem(knowledge.KNOWLEDGE, "lightning_indexer")
+    with pytest.raises(OpArgumentError, match=r"op is 'lightning_indexer'; accepted: an op with case data: flash_at"):
         smoke_cases(get_op("lightning_indexer"), "Ascend910A")
+
+
+def test_attributes_come_before_the_shapes_that_use_them(attention):
+    tensors = ("query", "key", "value", "sparse_indices", "query_rope", "key_rope")
+    text = "api: primitive\nname: sparse_flash_attention\ninputs:\n" + "".join(f"  - {{name: {n}}}\n" for n in tensors)
+    text += "  - {name: rope_dim, ranges: {valid: {values: [32]}}}\n"
+    text += "generate: {symbols: [B, BK, S1, S2, N1, N2, D, DV, K], shapes: [[1, 1, 2, 9, 1, 1, 16, 16, 8]]}\n"
+    attention.write_text(text, encoding="utf-8")
+    case = file_cases(read_cases(attention), "Ascend910A")[0]
+    assert case.shapes["query_rope"] == (1, 2, 1, 32)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -14,7 +14,8 @@ from ms_custom_ops import cache, config
 from ms_custom_ops.cases import compare, file_cases, read_cases, run, run_case
 from ms_custom_ops.cases.model import Standard
 from ms_custom_ops.cli import main
-from ms_custom_ops.registry import get_op
+from ms_custom_ops.registry import get_op, list_ops, load_registry
+from ms_custom_ops.soc import get_soc
 
 SEGSUM = Path(__file__).parents[1] / "data" / "atk_bwd_segsum_dadt.yaml"
 
@@ -77,12 +78,28 @@ def test_primitive_through_mindspore(tmp_path, monkeypatch):
     assert code == 0 and "2 case(s): 2 passed" in output, output
 
 
-@pytest.mark.parametrize("op", ["flash_attention", "flash_attention_grad", "bwd_dtrap_ddt", "bwd_dadt_fused",
-                                "dacs_segsum", "ssd_chunk_scan", "ssd_chunk_scan_grad"])  # fmt: skip
-def test_smoke_cases_of_an_op_pass(op):
-    code, output = command(op, "--soc", "all")
+@pytest.mark.parametrize("op", list_ops())
+def test_every_op_of_the_registry_has_case_data_that_runs(op):
+    code, output = command(op, "--soc", "Ascend910_93", "--limit", "1")
+    assert code == 0 and "Ascend910_9391" in output and "1 case(s): 1 passed" in output, output
+
+
+def test_without_names_every_case_of_every_op_runs_on_every_family(tmp_path):
+    report = tmp_path / "report.json"
+    code, output = command("--quiet", "--report", str(report))
     assert code == 0, output
-    assert all(soc in output for soc in ("Ascend910A", "Ascend310P3", "Ascend910B1"))
+    content = json.loads(report.read_text(encoding="utf-8"))
+    run_, not_run = set(), set()
+    for op in load_registry().ops.values():
+        assert {"Ascend910A", "Ascend310P", "Ascend910B", "Ascend910_93"} == set(op.target.soc)
+        for family, codes in op.target.soc.items():
+            for case in op.cases:
+                where = run_ if case.dtype in codes else not_run
+                where.add(f"{op.name}/{case.name}/{get_soc(family).name}")
+    found = [f"{c['op']}/{c['name']}/{c['soc']}" for c in content["cases"]]
+    assert sorted(found) == sorted(run_)
+    assert set(content["not_run"]) == not_run and f"; {len(not_run)} not run: of a dtype that the chip lacks" in output
+    assert {name.split("/")[0] for name in run_} == set(content["ops"]) == set(list_ops())
 
 
 def test_wrong_values_fail_with_exit_code_1(monkeypatch, tmp_path):

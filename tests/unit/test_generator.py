@@ -154,8 +154,8 @@ def test_list_and_info() -> None:
     listing = CliRunner().invoke(main, ["list"])
     assert listing.exit_code == 0
     rows = {line.split()[0]: line.split()[1:] for line in listing.output.splitlines()}
-    assert rows["flash_attention"] == ["Ascend910A(F16)", "Ascend310P(F16)", "Ascend910B(F16,BF16)", "gradient:",
-                                       "flash_attention_grad"]
+    assert rows["flash_attention"] == ["Ascend910A(F16)", "Ascend310P(F16)", "Ascend910B(F16,BF16)",
+                                       "Ascend910_93(F16,BF16)", "gradient:", "flash_attention_grad"]
     info = CliRunner().invoke(main, ["info", "flash_attention"])
     assert info.exit_code == 0 and info.output.startswith("# flash_attention\n")
 

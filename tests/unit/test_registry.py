@@ -208,16 +208,16 @@ g:
 
 
 def test_check_reads_kernels_without_running_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = tmp_path / "toy_kernels"
+    package = tmp_path / "unread_kernels"
     package.mkdir()
     for file in ("__init__.py", "fwd.py"):
         (package / file).write_text("def f():\n    pass\nraise RuntimeError('executed')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     from ms_custom_ops.registry.check import defines, find_module
 
-    file = find_module("toy_kernels.fwd")
+    file = find_module("unread_kernels.fwd")
     assert file == package / "fwd.py" and defines(file, "f") and not defines(file, "g")
-    assert find_module("toy_kernels.bwd") is None and "toy_kernels" not in sys.modules
+    assert find_module("unread_kernels.bwd") is None and "unread_kernels" not in sys.modules
 
 
 def test_resolve() -> None:
