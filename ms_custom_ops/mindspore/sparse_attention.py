@@ -146,7 +146,8 @@ def sparse_flash_attention(query: Tensor, key: Tensor, value: Tensor | None, spa
     value`` over these tokens (op_impl/sparse_flash_attention/README.md has the formulas).
 
     Args:
-        query: (B, S1, N1, D) or, TND, (T1, N1, D); float16, or bfloat16 on split-core chips. D a multiple of 16, at most 512.
+        query: (B, S1, N1, D) or, TND, (T1, N1, D); float16, or bfloat16 on split-core chips. D a multiple
+            of 16, at most 512.
         key: (B, S2, N2, D), (T2, N2, D) or, paged, (blocks, block_size, N2, D); dtype of query. N1 is a multiple of N2,
             at most 128 times.
         value: as key, with a last axis Dv of its own; None: key is the value, and the gradient of key is the sum of
@@ -266,8 +267,8 @@ def lightning_indexer(query: Tensor, key: Tensor, weights: Tensor, *,
     """The ``sparse_count`` best keys of every query row by ``sum over heads of weights * relu(query . key)``.
 
     Args:
-        query: (B, S1, N1, D) or, TND, (T1, N1, D); float16, or bfloat16 on split-core chips. N1 from 1 to 128; D a multiple
-            of 16, at most 256.
+        query: (B, S1, N1, D) or, TND, (T1, N1, D); float16, or bfloat16 on split-core chips. N1 from 1 to 128; D a
+            multiple of 16, at most 256.
         key: (B, S2, 1, D), (T2, 1, D) or, paged, (blocks, block_size, 1, D); dtype of query.
         weights: (B, S1, N1) or (T1, N1); dtype of query or float32.
         actual_seq_lengths_query, actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_mode: as in

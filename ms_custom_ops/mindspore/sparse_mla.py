@@ -81,8 +81,8 @@ class SparseMLA(nn.Cell):
         rope_theta: base of the rotary frequencies.
         scale: factor on the scores; None: (qk_nope_head_dim + qk_rope_head_dim)^-0.5.
         epsilon: of the norms.
-        operand_dtype: "float16", or "bfloat16" on split-core chips: dtype of the operands of the kernels. Everything else
-            keeps the dtype of the weights, float32.
+        operand_dtype: "float16", or "bfloat16" on split-core chips: dtype of the operands of the kernels. Everything
+            else keeps the dtype of the weights, float32.
         deterministic: one core per sequence adds to the gradients of the latent.
         seed: of the initial weights; None draws new ones.
 
