@@ -18,7 +18,7 @@ from types import ModuleType
 import click
 from timing import OURS, Timing, check_outputs, interleave, machine_line
 
-SUBJECTS = ("attention", "segsum", "sparse_attention")
+SUBJECTS = ("attention", "segsum", "sparse_attention", "ssd")
 
 
 def ratio(timing: Timing, timings: list[Timing]) -> str:
@@ -28,10 +28,12 @@ def ratio(timing: Timing, timings: list[Timing]) -> str:
 
 
 def print_table(timings: list[Timing], rates: dict[Timing, float]) -> None:
-    click.echo(f"{'case':<22}{'pass':<9}{'impl':<15}{'dtype':<9}{'median ms':>11}{'min ms':>11}"
+    case, impl = (2 + max(len(x) for x in column)
+                  for column in ([t.case for t in timings], [t.impl for t in timings]))
+    click.echo(f"{'case':<{case}}{'pass':<9}{'impl':<{impl}}{'dtype':<9}{'median ms':>11}{'min ms':>11}"
                f"{'vs ' + OURS:>18}" + (f"{'GFLOP/s':>10}" if rates else ""))
     for t in sorted(timings, key=lambda t: (t.case, t.passes)):
-        click.echo(f"{t.case:<22}{t.passes:<9}{t.impl:<15}{t.dtype:<9}{t.median_ms:>11.2f}{t.min_ms:>11.2f}"
+        click.echo(f"{t.case:<{case}}{t.passes:<9}{t.impl:<{impl}}{t.dtype:<9}{t.median_ms:>11.2f}{t.min_ms:>11.2f}"
                    f"{ratio(t, timings):>18}" + (f"{rates[t]:>10.1f}" if rates else ""))
 
 

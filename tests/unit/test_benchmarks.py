@@ -14,7 +14,12 @@ import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-SMALL = {"attention": "1x8x511x80", "segsum": "1x4x2048xC16", "sparse_attention": "64x2048-N16-K512"}
+SMALL = {
+    "attention": "1x8x511x80",
+    "segsum": "1x4x2048xC16",
+    "sparse_attention": "64x2048-N16-K512",
+    "ssd": "8x256-H4-P32-N16-C32",
+}
 
 
 @pytest.fixture(scope="module")
