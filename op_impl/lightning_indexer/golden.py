@@ -7,6 +7,10 @@ import numpy.typing as npt
 
 from ms_custom_ops.op_impl.sparse_flash_attention.selection import SPARSE_MODES, refuse, sequences
 
+HIGHEST = float(np.finfo(np.float32).max)
+LOWEST = float(np.nextafter(np.finfo(np.float32).min, np.float32(0)))
+"""Scores are kept between these, NaN counts as LOWEST; the kernel marks what is no key with the float32 below it."""
+
 
 def index_scores(query: np.ndarray, weights: np.ndarray, keys: np.ndarray) -> np.ndarray:
     """I[s] = sum_g weights[g] * relu(query[g] . keys[s]); query (N1, D), weights (N1,), keys (L, D) -> (L,)."""
@@ -23,7 +27,8 @@ def lightning_indexer(
 
     query (B,S1,N1,D) or (T1,N1,D); key (B,S2,1,D), (T2,1,D) or paged (blocks, block_size, 1, D); weights (B,S1,N1) or
     (T1,N1). Lengths as in sparse_flash_attention. Returns int32 sparse_indices (B,S1,1,K) or (T1,1,K), best first,
-    equal scores by ascending token, -1 in unused slots, and their float64 scores (0 in unused slots).
+    equal scores by ascending token, -1 in unused slots, and their float64 scores (0 in unused slots). Scores are kept
+    between LOWEST and HIGHEST, the range of float32; NaN counts as LOWEST.
     """
     op = "lightning_indexer"
     q, k = np.asarray(query).astype(np.float64), np.asarray(key).astype(np.float64)
@@ -42,6 +47,7 @@ def lightning_indexer(
         for i, row in enumerate(sequence.q_rows):
             visible = sequence.visible(i, sparse_mode)
             scores = index_scores(q_rows[row], w_rows[row], k_rows[sequence.kv_rows[:visible]])
+            scores = np.minimum(np.where(scores > LOWEST, scores, LOWEST), HIGHEST)
             best = np.argsort(-scores, kind="stable")[:sparse_count]
             indices[row, : len(best)], values[row, : len(best)] = best, scores[best]
     shape = (*q.shape[:-2], 1, sparse_count)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.sparse_base import SparseKernel
-from ms_custom_ops.op_impl.common.sparse_tokens import number_columns
+from ms_custom_ops.op_impl.common.sparse_base import F32_BLOCK, SparseKernel
 from ms_custom_ops.op_impl.common.tile import Tile
-from ms_custom_ops.op_impl.lightning_indexer.select import ABSENT, Selection
+from ms_custom_ops.op_impl.lightning_indexer.ranks import RankSelection
+from ms_custom_ops.op_impl.lightning_indexer.record_sort import ProposalSelection, RecordSelection
+from ms_custom_ops.op_impl.lightning_indexer.select import ABSENT, HIGHEST, LOWEST
 from ms_custom_ops.soc import current_soc
-from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
-from ms_custom_ops.tiling.lightning_indexer import plan_indexer
-from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, I32_BLOCK, PAGED, SparseProblem
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, MAX_REPEAT
+from ms_custom_ops.tiling.budget import align
+from ms_custom_ops.tiling.lightning_indexer import PROPOSALS, RANKS, RECORDS, plan_indexer
+from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, PAGED, SparseProblem
 
-_HUGE = 1e30
+_SELECTIONS = {RECORDS: RecordSelection, PROPOSALS: ProposalSelection, RANKS: RankSelection}
 _INDICES_OUT = "selected"
 """GM name of the output sparse_indices: under its own name the base class takes it for an input to gather by."""
 
@@ -22,20 +24,21 @@ class LightningIndexer(SparseKernel):
     """Tensors as in op_info/lightning_indexer.yaml."""
 
     def prepare(self) -> None:
-        b, v, plan = self.buffers, self.vector, self.plan
-        v.dup(b["zeros"], 0.0, F32_LANES)
-        v.dup(b["ones"], 1.0, F32_LANES)
-        number_columns(v, b["ramp"], plan.tile)
-        self.selection = Selection(self.tik, plan, b, v, self.scalar)
+        b, v = self.buffers, self.vector
+        for name, value in (("zeros", 0.0), ("ones", 1.0), ("lowest", LOWEST), ("highest", HIGHEST)):
+            v.dup(b[name], value, F32_LANES)
+        self.selection = _SELECTIONS[self.plan.order](self.tik, self.plan, b, v, self.scalar)
 
     def task(self, index: Any) -> None:
         self.sequences.seek(index)
         self._load_row(index)
-        plan, t, visible = self.plan, self.tik, self.sequences.visible
+        plan, visible = self.plan, self.sequences.visible
         self.selection.clear()
-        with t.for_range(0, self.scalar.hold((visible + (plan.chunk - 1)) // plan.chunk)) as step:
-            self._chunk(self.scalar.hold(step * plan.chunk))
-        self._store(index)
+        with self.buffers.phase("chunk"):
+            with self.tik.for_range(0, self.scalar.hold((visible + (plan.chunk - 1)) // plan.chunk)) as step:
+                self._chunk(self.scalar.hold(step * plan.chunk))
+        with self.buffers.phase("order"):
+            self.selection.sort(lambda name, tile: self._store(index, name, tile))
 
     def _load_row(self, row: Any) -> None:
         p, b, rows = self.problem, self.buffers, self.plan.rows
@@ -46,46 +49,44 @@ class LightningIndexer(SparseKernel):
 
     def _chunk(self, base: Any) -> None:
         """Select among the keys kept so far and ``chunk`` keys from ``base`` on."""
-        plan, b, v, t = self.plan, self.buffers, self.vector, self.tik
-        if plan.kept:
-            v.adds(b["candidates"], b["best_value"], 0.0, plan.kept)
-            t.data_move(b["spare_id"][0], b["best_id"][0], 0, 1, plan.kept // I32_BLOCK, 0, 0)
-        places = self.plan.candidates - plan.kept
-        v.dup(b["candidates"].shift(plan.kept), ABSENT, places)
-        here = self.scalar.minimum(self.sequences.visible - base, plan.chunk)
-        with t.for_range(0, self.scalar.hold((here + (plan.tile - 1)) // plan.tile)) as j:
-            at = self.scalar.hold(j * plan.tile)
-            self._scores(base + at, here - at, b["candidates"].shift(plan.kept + at))
-        self.selection.select(self.plan.candidates, self.selection.found + here, base)
+        tile, selection = self.plan.tile, self.selection
+        new = selection.begin(base)
+        here = self.scalar.minimum(self.sequences.visible - base, self.plan.chunk)
+        tiles = self.scalar.hold((here + (tile - 1)) // tile)
+        with self.tik.for_range(0, tiles) as j:
+            at = self.scalar.hold(j * tile)
+            self._scores(base + at, here - at, new.shift(at))
+        whole = align(tile, F32_LANES)
+        selection.fill(new, here, (here + (whole - 1)) // whole * whole, ABSENT)
+        selection.select(selection.found + here, base)
 
     def _scores(self, token: Any, left: Any, out: Tile) -> None:
-        """out ``[tile]`` = scores of the keys from ``token`` on, ABSENT behind the first ``left``."""
+        """out ``[tile]`` = scores of the keys from ``token`` on, anything behind the first ``left``."""
         p, plan, b, v, cube = self.problem, self.plan, self.buffers, self.vector, self.cube
         rows, tile = plan.rows, plan.tile
         self._load_keys(token, left)
-        with b.phase("scores"):
+        with b.phase("chunk.scores"):
             scores = b["scores"]
             cube.load_left(b["left"], b["q"], rows, p.head_dim)
             cube.load_right(b["right"], b["k"], p.head_dim, tile)
             cube.multiply(b["acc"], b["left"], b["right"], rows, p.head_dim, tile)
             cube.to_ub(scores, b["acc"], rows, tile)
+            self._clear_padding(scores)
             v.max(scores, scores, b["zeros"], rows * tile, row=True)
             self.by_rows(self.tik.vec_mul, scores, b["weight_lanes"], rows, tile)
             self.sum_rows(b["line"], scores, rows, tile)
-        with self.tik.if_scope(left < tile):
-            self._limit(b["line"], left)
-        v.adds(out, b["line"], 0.0, tile)
+        v.max(b["line"], b["line"], b["lowest"], tile, row=True)  # the second source where the first is NaN
+        v.min(out, b["line"], b["highest"], tile, row=True)
 
-    def _limit(self, line: Tile, left: Any) -> None:
-        """Columns from ``left`` on = ABSENT, whatever they hold (they were never loaded)."""
-        b, v, tile = self.buffers, self.vector, self.plan.tile
-        bound = b["bound"]
-        v.adds(bound, b["ramp"], self.scalar.to_float(1 - left), tile)
-        v.max(bound, bound, b["zeros"], tile, row=True)
-        v.min(bound, bound, b["ones"], tile, row=True)
-        v.muls(bound, bound, ABSENT - _HUGE, tile)
-        v.adds(bound, bound, _HUGE, tile)
-        v.min(line, line, bound, tile)
+    def _clear_padding(self, scores: Tile) -> None:
+        """0 for the rows behind the heads: they repeat a head, and an infinite score times their weight 0 is NaN."""
+        size, slices = self.plan.rows * CUBE_BLOCK, self.plan.tile // CUBE_BLOCK
+        stride = size // F32_BLOCK
+        at_once = slices if stride <= MAX_REPEAT else 1
+        for at in range(self.problem.q_heads * CUBE_BLOCK, size, F32_LANES):
+            for first in range(0, slices, at_once):
+                lanes = min(F32_LANES, size - at)
+                self.tik.vec_dup(lanes, scores[first * size + at], 0.0, at_once, stride if at_once > 1 else 0)
 
     def _load_keys(self, token: Any, left: Any) -> None:
         """L1 k ``[D/16, tile, 16]`` = keys from ``token`` on, as many as there are in the tile."""
@@ -105,15 +106,10 @@ class LightningIndexer(SparseKernel):
         for c in range(c1):
             t.data_move(b["k"][c * tile * CUBE_BLOCK], self.gm["key"][start + c * CUBE_BLOCK], 0, count, 1, c1 - 1, 0)
 
-    def _store(self, row: Any) -> None:
+    def _store(self, row: Any, name: str, tile: Tile) -> None:
         slots = self.gm["sparse_values"].shape[3]
-
-        def store(name: str, tile: Tile) -> None:
-            gm = self.gm[_INDICES_OUT if name == "sparse_indices" else name]
-            self.tik.data_move(gm[row * slots], tile[0], 0, 1, slots * 4 // BLOCK_BYTES, 0, 0)
-
-        with self.buffers.phase("order"):
-            self.selection.sort(store)
+        gm = self.gm[_INDICES_OUT if name == "sparse_indices" else name]
+        self.tik.data_move(gm[row * slots], tile[0], 0, 1, slots * 4 // BLOCK_BYTES, 0, 0)
 
 
 def lightning_indexer(query: dict, key: dict, weights: dict, actual_seq_lengths_query: dict | None,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ms_custom_ops.op_impl.indexer_kl_loss.golden import sparse_lightning_indexer_grad_kl_loss
-from ms_custom_ops.op_impl.lightning_indexer.golden import lightning_indexer
+from ms_custom_ops.op_impl.lightning_indexer.golden import HIGHEST, LOWEST, lightning_indexer
 
 
 def index_tensors(s1=5, s2=17, n1=3, d=8, batch=2, seed=0):
@@ -34,6 +34,17 @@ def test_indexer_ties_go_to_the_lower_token():
     k[0, 3] = 2.0
     indices, _ = lightning_indexer(q, k, w, sparse_count=4)
     assert indices[0, 0, 0].tolist() == [3, 0, 1, 2]
+
+
+def test_indexer_scores_that_are_nan_or_infinite():
+    """Infinite weights give +-inf, or NaN where the product is 0."""
+    q, k = np.ones((1, 2, 1, 1)), np.array([0.0, 1, 2, 0]).reshape(1, 4, 1, 1)
+    with np.errstate(invalid="ignore"):
+        indices, values = lightning_indexer(q, k, np.array([np.inf, -np.inf]).reshape(1, 2, 1), sparse_mode=0,
+                                            sparse_count=5)
+    assert indices[0, :, 0].tolist() == [[1, 2, 0, 3, -1], [0, 1, 2, 3, -1]]
+    assert values[0, :, 0].tolist() == [[HIGHEST, HIGHEST, LOWEST, LOWEST, 0], [LOWEST] * 4 + [0]]
+    assert np.finfo(np.float32).min < np.float32(LOWEST) == LOWEST
 
 
 def test_indexer_lengths_bsnd_and_tnd_agree():

@@ -31,13 +31,15 @@ class IndexCase:
     q_lengths: tuple[int, ...] | None = None
     kv_lengths: tuple[int, ...] | None = None
     ties: bool = False
+    page: int = 0
 
     @property
     def id(self) -> str:
         """Readable test id."""
+        flags = ("-ties" if self.ties else "") + (f"-page{self.page}" if self.page else "")
         return (
             f"{'TND' if self.packed else 'BSND'}-B{self.batch}-S{self.s1}x{self.s2}-N{self.n1}-D{self.d}-K{self.count}"
-            f"-mode{self.mode}{'-ties' if self.ties else ''}-{self.dtype}"
+            f"-mode{self.mode}{flags}-{self.dtype}"
         )
 
     def leads(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -56,27 +58,46 @@ def index_tensors(case: IndexCase, seed: int = 0) -> list[np.ndarray]:
     return [draw(shape).astype(np.float32).astype(sc.NUMPY[case.dtype]) for shape in shapes]
 
 
-def run_indexer(case: IndexCase, tensors: list[np.ndarray], soc: str, engine: str = "native") -> list[np.ndarray]:
-    """indices and values of the kernel, cut to the count."""
+def paged_keys(key: np.ndarray, page: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keys (B,S2,1,D) in shuffled pages (blocks, page, 1, D), S2 filled up with NaN, and their table (B, pages)."""
+    batch, s2, _, d = key.shape
+    count = -(-s2 // page)
+    table = np.random.default_rng(7).permutation(batch * count).reshape(batch, count).astype(np.int32)
+    full = np.pad(key.astype(np.float32), ((0, 0), (0, count * page - s2), (0, 0), (0, 0)), constant_values=np.nan)
+    pages = np.empty((batch * count, page, 1, d), key.dtype)
+    pages[table] = full.reshape(batch, count, page, 1, d).astype(key.dtype)
+    return pages, sc.pad_last(table, 8)
+
+
+def trace_indexer(case: IndexCase, tensors: list[np.ndarray], soc: str) -> tuple[Any, list[np.ndarray | None]]:
+    """Program of the kernel and its inputs."""
     query, key, weights = (sc.batched(x, case.packed) for x in tensors)
     weights = sc.pad_last(weights.astype(np.float32), 16)
     q_lengths, kv_lengths = (sc.lengths_of(x, case.packed) for x in (case.q_lengths, case.kv_lengths))
+    table = None
+    if case.page:
+        key, table = paged_keys(key, case.page)
     slots = -(-case.count // 8) * 8
     shape = (*query.shape[:2], 1, slots)
     layout = "TND" if case.packed else "BSND"
+    inputs = [query, key, weights, q_lengths, kv_lengths, table]
     program = mco.trace(
         lightning_indexer,
-        *map(sc.describe, (query, key, weights, q_lengths, kv_lengths)),
-        None,
+        *map(sc.describe, inputs),
         {"shape": shape, "dtype": "int32"},
         {"shape": shape, "dtype": "float32"},
         layout_query=layout,
-        layout_key=layout,
+        layout_key="PA_BSND" if case.page else layout,
         sparse_count=case.count,
         sparse_mode=case.mode,
         soc=soc,
     )
-    outputs = sc.execute(program, [query, key, weights, q_lengths, kv_lengths], engine)
+    return program, inputs
+
+
+def run_indexer(case: IndexCase, tensors: list[np.ndarray], soc: str, engine: str = "native") -> list[np.ndarray]:
+    """indices and values of the kernel, cut to the count."""
+    outputs = sc.execute(*trace_indexer(case, tensors, soc), engine)
     assert (outputs[0][..., case.count:] == -1).all() and not outputs[1][..., case.count:].any()
     return [x[0, ..., : case.count] if case.packed else x[..., : case.count] for x in outputs]
 
