@@ -18,7 +18,7 @@ import ms_custom_ops as mco
 
 # The cases of the tests are those that are timed.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "ops"))
-from indexer_cases import IndexCase, index_tensors, trace_indexer  # noqa: E402
+from indexer_cases import IndexCase, index_tensors, trace_indexer
 
 SOCS = ("Ascend910A", "Ascend310P3", "Ascend910B1")
 SIZES = ((512, 512), (2048, 512), (8192, 512), (2048, 2048), (8192, 2048))
