@@ -134,8 +134,9 @@ void BlockOrder::advance() {
   if (next_ != before) changed_.notify_all();
 }
 
+// After an error of a block that one is what went wrong, not that the others wait in vain.
 void BlockOrder::check_stuck() {
-  if (!stuck_ && arrived_ && ended_ && arrived_ + ended_ == int64_t(state_.size())) {
+  if (!aborted_ && !stuck_ && arrived_ && ended_ && arrived_ + ended_ == int64_t(state_.size())) {
     stuck_ = true;
     stuck_by_ = ended_blocks();  // before those that wait give up and end, too
     changed_.notify_all();

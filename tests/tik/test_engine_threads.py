@@ -153,6 +153,21 @@ def test_the_lowest_failing_block_is_reported():
             engine.run(b.program, [])
 
 
+def test_an_error_beside_a_barrier_is_reported_and_not_the_barrier():
+    """The last block fails, the others wait for it."""
+    blocks = 3
+    b = Builder()
+    u = b.local("u", "ub", "float16", 16)
+    barrier = b.gm("barrier", "int64", blocks * 4, "workspace", atomic_init=True)
+    i = over_blocks(b, blocks)
+    beyond = binary("*", binary("/", var(i, "int32"), blocks - 1), 16)
+    b.instr("vector_dup", [ref(u, beyond)], mask0=16, repeat=1, scalar=const(1.0), dst_blk=32)
+    b.instr("block_barrier", [ref(barrier)])
+    for _ in range(300):
+        with pytest.raises(EngineError, match=r"vector_dup: dst needs bytes \[32, 64\) of u"):
+            engine.run(b.program, [])
+
+
 def test_programs_run_at_the_same_time():
     programs = [(random_program(seed, 15), seed) for seed in range(30, 36)]
     feeds = [random_feed(p, seed) for p, seed in programs]
