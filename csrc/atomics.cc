@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
+#include "forksafe.h"
 #include "number.h"
 #include "simd/kernels.h"
 
@@ -91,9 +93,44 @@ void AtomicLog::apply(bool saturate) {
     atomic_add(e.at, bytes, e.size, e.dtype, saturate, false);
     bytes += e.size;
   }
+  clear();
+}
+
+void AtomicLog::clear() {
   entries_.clear();
   data_.clear();
   buffers_.clear();
+}
+
+namespace {
+
+constexpr int64_t kKeptLogBytes = int64_t(64) << 20;
+
+struct Logs {
+  std::mutex mutex;
+  std::vector<AtomicLog> spare;
+  int64_t bytes = 0;
+};
+
+}  // namespace
+
+AtomicLog take_log() {
+  Logs& logs = fork_safe<Logs>();
+  std::lock_guard<std::mutex> lock(logs.mutex);
+  if (logs.spare.empty()) return AtomicLog();
+  AtomicLog log = std::move(logs.spare.back());
+  logs.spare.pop_back();
+  logs.bytes -= log.capacity();
+  return log;
+}
+
+void give_log(AtomicLog&& log) {
+  Logs& logs = fork_safe<Logs>();
+  std::lock_guard<std::mutex> lock(logs.mutex);
+  if (log.capacity() == 0 || logs.bytes + log.capacity() > kKeptLogBytes) return;
+  log.clear();
+  logs.bytes += log.capacity();
+  logs.spare.push_back(std::move(log));
 }
 
 BlockOrder::BlockOrder(int64_t blocks, bool saturate)
@@ -110,14 +147,11 @@ void BlockOrder::wait_turn(int64_t block) {
   if (next_ < block) throw Aborted();
 }
 
-// Takes what a block has logged and leaves it an empty log, with memory that an earlier one has grown.
+// Takes what a block has logged and leaves it an empty log.
 void BlockOrder::hand_over(int64_t block, AtomicLog& log) {
   if (log.empty()) return;
   pending_[size_t(block)] = std::move(log);
-  log = AtomicLog();
-  if (spare_.empty()) return;
-  log = std::move(spare_.back());
-  spare_.pop_back();
+  log = take_log();
 }
 
 // Lands what the blocks left behind, in their order.
@@ -127,7 +161,7 @@ void BlockOrder::advance() {
     AtomicLog& log = pending_[size_t(next_)];
     if (!log.empty()) {
       log.apply(saturate_);
-      spare_.push_back(std::move(log));
+      give_log(std::move(log));
     }
     ++next_;
   }

@@ -19,9 +19,11 @@ class AtomicLog {
  public:
   void add(uint32_t buffer, uint8_t* at, const uint8_t* bytes, int64_t size, DType t);
   void apply(bool saturate);
+  void clear();
   bool empty() const { return entries_.empty(); }
   bool touches(uint32_t buffer) const;
   int64_t bytes() const { return int64_t(data_.size()); }
+  int64_t capacity() const { return int64_t(data_.capacity() + entries_.capacity() * sizeof(Entry)); }
 
  private:
   struct Entry {
@@ -33,6 +35,10 @@ class AtomicLog {
   std::vector<uint8_t> data_;
   std::vector<uint32_t> buffers_;
 };
+
+// An empty log with memory that an earlier one has grown, and back.
+AtomicLog take_log();
+void give_log(AtomicLog&& log);
 
 // Progress of the blocks of one run. A block's turn comes when every lower block has ended or waits at the barrier:
 // then all adds of the lower blocks (of this stage between two barriers) have landed.
@@ -59,7 +65,6 @@ class BlockOrder {
   std::condition_variable changed_;
   std::vector<State> state_;
   std::vector<AtomicLog> pending_;
-  std::vector<AtomicLog> spare_;  // empty ones
   const bool saturate_;
   int64_t next_ = 0;  // lowest block that is still running
   int64_t arrived_ = 0, ended_ = 0;

@@ -22,6 +22,9 @@ struct View {
 class Machine {
  public:
   Machine(const Program& program, Run& run, Arena& arena, const std::vector<View>& gm);
+  ~Machine() { give_log(std::move(log_)); }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
 
   // Walks the whole body as block `block` of the multi-core loop.
   void run_block(int64_t block, int64_t register_value);
@@ -94,7 +97,7 @@ class Machine {
   void settle();  // waits for the block's turn and lands its logged adds
 
   Registers registers_;
-  AtomicLog log_;
+  AtomicLog log_ = take_log();
   std::vector<View> views_;
   int64_t block_ = 0, block_value_ = 0;
 };
