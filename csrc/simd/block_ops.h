@@ -77,7 +77,7 @@ MCO_INLINE void select_block(uint8_t* out, const uint8_t* a, const uint8_t* b, c
   Block x[kParts];
   for (int i = 0; i < kParts; ++i) {
     const int64_t at = i * int64_t(sizeof(Block));
-    const Block m = (Block)((v{} + T(mask >> (i * kLanes)) & weight) != 0);
+    const Block m = (Block)(((v{} + T(mask >> (i * kLanes))) & weight) != 0);
     x[i] = (ld<Block>(a + at) & m) | (ld<Block>(b + at) & ~m);
   }
   for (int i = 0; i < kParts; ++i) st(out + i * sizeof(Block), x[i]);
