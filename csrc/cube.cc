@@ -10,9 +10,9 @@ namespace mco {
 
 namespace {
 
-// The unpacked A of one pass over k stays in the first-level cache. Cutting k does not change a bit: partial sums are
+// The unpacked A of one pass over k is about as large as a first-level cache. Cutting k does not change a bit: partial sums are
 // float32 in L0C as they are in registers.
-constexpr int64_t kPassBytes = 16 << 10;
+constexpr int64_t kPassBytes = 32 << 10;
 constexpr int64_t kMaxPass = 512;
 constexpr uint32_t kBytes8 = bit(I8) | bit(U8);
 

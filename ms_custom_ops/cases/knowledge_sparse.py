@@ -208,7 +208,7 @@ def _take(case: PlannedCase, arrays: Arrays, made: Arrays) -> None:
 
 
 def _pages(call: _Call, rng: np.random.Generator) -> np.ndarray:
-    """Pages of each sequence, no page of two sequences where there are enough; -1 behind."""
+    """Pages of each sequence, no page of two sequences where there are two for each; -1 behind."""
     table = np.full(call.arrays["block_table"].shape, -1)
     pages, each = call.symbols["BK"], _pages_each(call)
     table[:, :each] = np.resize(rng.permutation(pages), (len(table), each))
@@ -217,18 +217,19 @@ def _pages(call: _Call, rng: np.random.Generator) -> np.ndarray:
 
 def _pages_each(call: _Call) -> int:
     rows, width = call.arrays["block_table"].shape
-    return min(width, max(call.symbols["BK"] // rows, 1))
+    return min(width, call.symbols["BK"], max(call.symbols["BK"] // rows, 2))
 
 
 def _lengths(call: _Call, rng: np.random.Generator) -> Arrays:
     """Counts from 0 to all tokens, half of them at least in the first sequence; or, packed, inclusive prefix sums up
-    to all tokens, padded by the last. Packed queries and keys are cut at about the same shares, so that most rows of
-    a causal mask see keys."""
+    to all tokens, cut at least once where there is place for two sequences, padded by the last. Packed queries and
+    keys are cut at about the same shares, so that most rows of a causal mask see keys."""
     made: Arrays = {}
     tokens = {"actual_seq_lengths_query": call.symbols["S1"]}
     if call.key_lengths is not None:
         tokens[call.key_lengths] = call.symbols["S2"] * (_pages_each(call) if call.paged else 1)
-    shares = rng.random(int(rng.integers(0, call.sequences))) if call.packed else np.zeros(0)
+    count = int(rng.integers(min(1, call.sequences - 1), call.sequences)) if call.packed else 0
+    shares = rng.random(count)
     for name, most in tokens.items():
         if name not in call.arrays:
             continue
