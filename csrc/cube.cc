@@ -10,8 +10,8 @@ namespace mco {
 
 namespace {
 
-// The unpacked A of one pass over k is about as large as a first-level cache. Cutting k does not change a bit: partial sums are
-// float32 in L0C as they are in registers.
+// The unpacked A of one pass over k is about as large as a first-level cache. Cutting k does not change a bit: partial
+// sums are float32 in L0C as they are in registers.
 constexpr int64_t kPassBytes = 32 << 10;
 constexpr int64_t kMaxPass = 512;
 constexpr uint32_t kBytes8 = bit(I8) | bit(U8);
