@@ -79,9 +79,17 @@ MCO_INLINE void piece(uint8_t* out, const uint8_t* d, const uint8_t* a, const ui
 template <class Tr, class Op>
 MCO_INLINE void run_span(uint8_t* d, const uint8_t* a, const uint8_t* b, int64_t n, typename Tr::v s, bool sat,
                          Shift<Tr> sh) {
-  constexpr int64_t kStep = Tr::kLanes * Tr::kBytes;
+  constexpr int64_t kStep = Tr::kLanes * Tr::kBytes, kUnrolled = 8 * Tr::kLanes;
   const int64_t bytes = n * Tr::kBytes;
   int64_t at = 0;
+  if (n > kUnrolled) {  // the loop costs as much as one register's work
+    for (; at + 4 * kStep <= bytes; at += 4 * kStep) {
+      MCO_UNROLL
+      for (int64_t i = 0; i < 4 * kStep; i += kStep) {
+        piece<Tr, Op>(d + at + i, d + at + i, a + at + i, b + at + i, s, sat, sh);
+      }
+    }
+  }
   for (; at + kStep <= bytes; at += kStep) piece<Tr, Op>(d + at, d + at, a + at, b + at, s, sat, sh);
   if (at < bytes) {
     uint8_t rest[kStep];
