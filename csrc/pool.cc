@@ -17,6 +17,7 @@ namespace mco {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+constexpr int kFewProcessors = 4;
 
 std::atomic<int> wanted_threads{0};  // 0: not set
 
@@ -51,6 +52,7 @@ void ThreadPool::run(int helpers, const std::function<void()>& work) {
         break;
       }
       caller_cpu_ = -1;
+      mask_.clear();
     }
     if (jobs_.size() == 1) keep_clear();
     wake_.notify_all();
@@ -64,9 +66,10 @@ void ThreadPool::run(int helpers, const std::function<void()>& work) {
   }
 }
 
-// Lets the workers run on every processor of the caller but the one it is on. A thread that is woken for a short job is
-// otherwise often queued behind its waker, and where other threads sleep and wake all the time (as a framework's do)
-// it is moved to an idle processor only after tens of milliseconds: on two processors the job ran on one.
+// Where processors are few, lets the workers run on those of the caller but the one it is on; elsewhere on all of them.
+// A thread that is woken for a short job is otherwise often queued behind its waker, and where other threads sleep and
+// wake all the time (as a framework's do) it is moved to an idle processor only after tens of milliseconds: on two
+// processors the job ran on one.
 void ThreadPool::keep_clear() {
 #if defined(__linux__)
   const int cpu = sched_getcpu();
@@ -74,8 +77,11 @@ void ThreadPool::keep_clear() {
   caller_cpu_ = cpu;
   cpu_set_t allowed;
   if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed)) return;
-  CPU_CLR(cpu, &allowed);
-  if (CPU_COUNT(&allowed) == 0) return;  // the caller is bound to its processor: the workers stay where they are
+  // A caller that is bound to one processor leaves its workers there with it.
+  if (CPU_COUNT(&allowed) > 1 && CPU_COUNT(&allowed) <= kFewProcessors) CPU_CLR(cpu, &allowed);
+  const std::string mask(reinterpret_cast<const char*>(&allowed), sizeof allowed);
+  if (mask == mask_) return;
+  mask_ = mask;
   for (const auto worker : workers_) pthread_setaffinity_np(worker, sizeof allowed, &allowed);
 #endif
 }

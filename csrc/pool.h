@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -36,7 +37,8 @@ class ThreadPool {
   std::deque<Job*> jobs_;
   std::vector<std::thread::native_handle_type> workers_;  // they never end
   int idle_ = 0;
-  int caller_cpu_ = -1;  // of the last job; -1: the workers may run anywhere
+  int caller_cpu_ = -1;  // of the last job
+  std::string mask_;     // processors of the workers, as the system writes a set of them
 };
 
 }  // namespace mco
