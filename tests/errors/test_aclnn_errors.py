@@ -2,30 +2,20 @@
 """Every documented failure of SparseFlashAttentionGrad's two phases, with its code and text."""
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from ms_custom_ops import aclnn, cache, config
+from ms_custom_ops import aclnn
 from ms_custom_ops.errors import SocError
 from ms_custom_ops.soc import use_soc
 
 V1, V2 = "SparseFlashAttentionGrad", "SparseFlashAttentionGradV2"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def program_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A program cache of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MS_CUSTOM_OPS_CACHE_DIR", str(tmp_path_factory.mktemp("programs")))
-        config.config.cache_clear()
-        cache.default_cache.cache_clear()
-        yield
-    config.config.cache_clear()
-    cache.default_cache.cache_clear()
+pytestmark = pytest.mark.usefixtures("program_folder")
 
 
 def f16(*shape: int) -> np.ndarray:

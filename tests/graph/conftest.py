@@ -10,24 +10,11 @@ import pytest
 
 ms = pytest.importorskip("mindspore")
 
-from ms_custom_ops import cache, config, soc  # noqa: E402
-
-
-@pytest.fixture(scope="session", autouse=True)
-def program_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The folder of the program cache during these tests."""
-    folder = tmp_path_factory.mktemp("programs")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MS_CUSTOM_OPS_CACHE_DIR", str(folder))
-        config.config.cache_clear()
-        cache.default_cache.cache_clear()
-        yield folder
-    config.config.cache_clear()
-    cache.default_cache.cache_clear()
+from ms_custom_ops import config, soc  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
-def defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program_folder: Path) -> Iterator[None]:
     """GRAPH mode and the default chip for each test; MindSpore's dumps go to the test's folder."""
     monkeypatch.chdir(tmp_path)
     soc.set_soc(config.config().soc)

@@ -8,22 +8,11 @@ import numpy as np
 import pytest
 from mindspore import Tensor, nn, ops
 
-from ms_custom_ops import cache, config, soc
-
-
-@pytest.fixture(scope="module", autouse=True)
-def program_folder(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MS_CUSTOM_OPS_CACHE_DIR", str(tmp_path_factory.mktemp("programs")))
-        config.config.cache_clear()
-        cache.default_cache.cache_clear()
-        yield
-    config.config.cache_clear()
-    cache.default_cache.cache_clear()
+from ms_custom_ops import config, soc
 
 
 @pytest.fixture(autouse=True)
-def graph_mode():
+def graph_mode(program_folder):
     ms.set_context(mode=ms.GRAPH_MODE)
     yield
     ms.set_context(mode=ms.GRAPH_MODE)

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("mindspore")
 sys.path.insert(0, str(Path(__file__).parent))
 
-from segsum_nets import call, graph_mode, program_folder, tensor  # noqa: F401
+from segsum_nets import call, graph_mode, tensor  # noqa: F401
 
 from ms_custom_ops import soc
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError

@@ -18,7 +18,7 @@ from mindspore import Tensor, nn  # noqa: E402
 sys.path.insert(0, str(Path(__file__).parent))
 
 from segsum_cases import TOLERANCE  # noqa: E402
-from segsum_nets import call, graph_mode, numpy, program_folder, tensor  # noqa: E402, F401
+from segsum_nets import call, graph_mode, numpy, tensor  # noqa: E402, F401
 
 from ms_custom_ops import soc  # noqa: E402
 from ms_custom_ops.mindspore import segsum  # noqa: E402

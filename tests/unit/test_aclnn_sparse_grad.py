@@ -10,22 +10,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ms_custom_ops import aclnn, cache, config
+from ms_custom_ops import aclnn
 from ms_custom_ops.op_impl.sparse_flash_attention import golden
 from ms_custom_ops.soc import use_soc
 from ms_custom_ops.testing import assert_rms
 
-
-@pytest.fixture(scope="module", autouse=True)
-def program_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """A program cache of its own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MS_CUSTOM_OPS_CACHE_DIR", str(tmp_path_factory.mktemp("programs")))
-        config.config.cache_clear()
-        cache.default_cache.cache_clear()
-        yield
-    config.config.cache_clear()
-    cache.default_cache.cache_clear()
+pytestmark = pytest.mark.usefixtures("program_folder")
 
 
 GRADIENTS = ("query", "key", "value", "query_rope", "key_rope")

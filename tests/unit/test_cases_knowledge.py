@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ms_custom_ops import cache, config
 from ms_custom_ops.cases import file_cases, read_cases, run, run_case, smoke_cases
 from ms_custom_ops.cases.data import make_arrays
 from ms_custom_ops.cases.knowledge import knowledge_of
@@ -21,15 +20,7 @@ CHIP = "Ascend910_9391"
 seeds = pytest.mark.parametrize("seed", range(3))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def program_folder(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MS_CUSTOM_OPS_CACHE_DIR", str(tmp_path_factory.mktemp("programs")))
-        config.config.cache_clear()
-        cache.default_cache.cache_clear()
-        yield
-    config.config.cache_clear()
-    cache.default_cache.cache_clear()
+pytestmark = pytest.mark.usefixtures("program_folder")
 
 
 ATTENTION = "query key value sparse_indices"

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from ms_custom_ops import cache, config
 from ms_custom_ops.cases import compare, file_cases, read_cases, run, run_case
 from ms_custom_ops.cases.model import Standard
 from ms_custom_ops.cli import main
@@ -20,15 +19,7 @@ from ms_custom_ops.soc import get_soc
 SEGSUM = Path(__file__).parents[1] / "data" / "atk_bwd_segsum_dadt.yaml"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def program_folder(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MS_CUSTOM_OPS_CACHE_DIR", str(tmp_path_factory.mktemp("programs")))
-        config.config.cache_clear()
-        cache.default_cache.cache_clear()
-        yield
-    config.config.cache_clear()
-    cache.default_cache.cache_clear()
+pytestmark = pytest.mark.usefixtures("program_folder")
 
 
 def command(*arguments: str) -> tuple[int, str]:
