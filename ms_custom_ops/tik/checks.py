@@ -18,7 +18,7 @@ from ms_custom_ops.tik.dtypes import FLOATS, SIZE
 from ms_custom_ops.tik.expr import COMPARE, Expr, as_expr, cast
 from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, MASK_COUNTER
 from ms_custom_ops.tik.scopes import start_align
-from ms_custom_ops.tik.tensor import Tensor
+from ms_custom_ops.tik.tensor import Tensor, product
 from ms_custom_ops.tik.where import user_location
 
 WORD = 1 << 64
@@ -171,6 +171,26 @@ def check_start(tensor: Tensor, api: str, name: str, align: int | None = None) -
             ),
             user_location(),
         )
+
+
+def check_same_dtype(b: Builder, api: str, dst: Any, other: Any, name: str = "src") -> None:
+    """TikError unless an operand has the dtype of dst."""
+    if other.dtype != dst.dtype:
+        raise b.fail(TikError, api, f"dtype of {name}", other.dtype, f"dtype of dst, {dst.dtype}")
+
+
+def check_dense(b: Builder, tensor: Tensor, api: str, name: str, need: int) -> None:
+    """TikError or TikOverflowError unless the operand is contiguous and holds ``need`` elements."""
+    if not tensor.dense:
+        raise b.fail(TikError, api, name, "a non-contiguous slice", "a contiguous tensor or slice")
+    have = product(tensor.shape)
+    if have.__class__ is int and have < need:
+        hint = "; t[i] is one element here: pass t[i:] or a slice" if tensor.point else ""
+        raise TikOverflowError(
+            f"{api}: {name} ({tensor.name}) overflow: elements needed {need}, elements there {have}" + hint,
+            user_location(),
+        )
+    check_extent(tensor, need * SIZE[tensor.dtype], api, name)
 
 
 def check_extent(tensor: Tensor, need: int | None, api: str, name: str) -> None:

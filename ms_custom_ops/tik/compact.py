@@ -8,7 +8,7 @@ from typing import Any
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, ranged, vector_need
+from ms_custom_ops.tik.checks import as_tensor, check_same_dtype, ranged, vector_need
 from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.gather import check_operand, known
 from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
@@ -59,8 +59,7 @@ class CompactMixin:
         if b.dead:
             return
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src0")
-        if src.dtype != dst.dtype:
-            raise b.fail(TikError, api, "dtype of src0", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src, "src0")
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         size = SIZE[dst.dtype]
         lanes = VECTOR_BYTES // size

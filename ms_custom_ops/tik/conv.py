@@ -5,18 +5,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.errors import TikError, TikOverflowError
+from ms_custom_ops.errors import TikError
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, check_extent, check_scope, check_start, flag, ranged, scalar_operand
+from ms_custom_ops.tik.checks import (
+    as_tensor,
+    check_dense,
+    check_extent,
+    check_scope,
+    check_start,
+    flag,
+    ranged,
+    scalar_operand,
+)
 from ms_custom_ops.tik.cube import product_code, round_up
 from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.expr import Expr, cast, var
 from ms_custom_ops.tik.img2col import Geometry, geometry, need_static, pairs_of
 from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_BYTES
 from ms_custom_ops.tik.support import SHORT, require
-from ms_custom_ops.tik.tensor import Tensor, product
-from ms_custom_ops.tik.where import user_location
 
 ROWS = 16
 MAX_C1, MAX_COUT = 4095, 65520
@@ -83,7 +90,7 @@ class ConvMixin:
         ):
             check_scope(b, t, api, name, (scope,))
             check_start(t, api, name, align)
-            self._conv_size(api, t, name, need)
+            check_dense(self._b, t, api, name, need)
         init = self._product_bias(api, dst, bias, rows, cout, flag(init_l1out, api, "init_l1out"))
         value = scalar_operand(b, pad_value, fm.dtype, api, "pad_value")
         attrs = (c1, cout, *g.args, int(init))
@@ -107,18 +114,6 @@ class ConvMixin:
         for value in g.args:
             need_static(api, "pad", value)
         return g
-
-    def _conv_size(self, api: str, t: Tensor, name: str, need: int) -> None:
-        if not t.dense:
-            raise self._b.fail(TikError, api, name, "a non-contiguous slice", "a contiguous tensor or slice")
-        have = product(t.shape)
-        if have.__class__ is int and have < need:
-            hint = "; t[i] is one element here: pass t[i:] or a slice" if t.point else ""
-            raise TikOverflowError(
-                f"{api}: {name} ({t.name}) overflow: elements needed {need}, elements there {have}" + hint,
-                user_location(),
-            )
-        check_extent(t, need * SIZE[t.dtype], api, name)
 
     # ---- filling ----
     def set_l0_set_value(self, value, dtype):

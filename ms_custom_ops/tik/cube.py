@@ -5,12 +5,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.errors import TikError, TikOverflowError, TikSupportError
+from ms_custom_ops.errors import TikError, TikSupportError
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     as_tensor,
+    check_dense,
     check_extent,
+    check_same_dtype,
     check_scope,
     check_start,
     flag,
@@ -21,8 +23,7 @@ from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.expr import Expr, binary
 from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_ELEMENTS
 from ms_custom_ops.tik.support import SHORT, require
-from ms_custom_ops.tik.tensor import Tensor, product
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.tik.tensor import Tensor
 
 MAX_MKN = 4095
 MAX_MATMUL_MN = 4096
@@ -74,8 +75,7 @@ class CubeMixin:
         if b.dead:
             return
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         check_scope(b, dst, api, "dst", (ir.L0A, ir.L0B, ir.L1))
         check_scope(b, src, api, "src", (ir.GM, ir.L1) if dst.storage.buffer.scope != ir.L1 else (ir.GM,))
@@ -246,7 +246,7 @@ class CubeMixin:
         ):
             check_scope(builder, t, api, name, (scope,))
             check_start(t, api, name, align)
-            self._check_matmul_size(api, t, name, need)
+            check_dense(self._b, t, api, name, need)
         init = self._product_bias(api, dst, bias, rows, columns, init)
         builder.body.append(
             ir.Instr(
@@ -266,15 +266,3 @@ class CubeMixin:
 
     def _l1_align(self) -> int:
         return 512 if self._b.family in ("310", "910A") else 32
-
-    def _check_matmul_size(self, api: str, t: Tensor, name: str, need: int) -> None:
-        if not t.dense:
-            raise self._b.fail(TikError, api, name, "a non-contiguous slice", "a contiguous tensor or slice")
-        have = product(t.shape)
-        if have.__class__ is int and have < need:
-            hint = "; t[i] is one element here: pass t[i:] or a slice" if t.point else ""
-            raise TikOverflowError(
-                f"{api}: {name} ({t.name}) overflow: elements needed {need}, elements there {have}" + hint,
-                user_location(),
-            )
-        check_extent(t, need * SIZE[t.dtype], api, name)

@@ -12,6 +12,7 @@ from ms_custom_ops.tik.checks import (
     VECTOR_SCOPES,
     as_tensor,
     check_extent,
+    check_same_dtype,
     check_scope,
     check_start,
     flag,
@@ -78,8 +79,7 @@ class GatherMixin:
             return
         other = "src_offset" if side == "dst" else "dst_offset"
         dst, src, offset = (as_tensor(t, api, n) for t, n in ((dst, "dst"), (src, "src"), (offset, other)))
-        if src.dtype != dst.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         if offset.dtype not in ("uint32", "int32"):
             raise b.fail(TikError, api, f"dtype of {other}", offset.dtype, "uint32, int32")
@@ -110,8 +110,7 @@ class GatherMixin:
         if b.dead:
             return
         dst, src, offset = (as_tensor(t, api, n) for t, n in ((dst, "dst"), (src, "src"), (src_offsets, "src_offsets")))
-        if src.dtype != dst.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[dst.dtype] * 2, dst.dtype)
         if offset.dtype != "uint32":
             raise b.fail(TikError, api, "dtype of src_offsets", offset.dtype, "uint32")
@@ -123,8 +122,7 @@ class GatherMixin:
         if b.dead:
             return
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        if src.dtype != dst.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, "vbrcb", SHORT[dst.dtype] * 2, dst.dtype)
         self._blocks(api, dst, (src, _BLOCKS * SIZE[src.dtype]), repeat_times, dst_blk_stride, dst_rep_stride, None)
 
@@ -214,8 +212,7 @@ class GatherMixin:
             as_tensor(t, api, n) for t, n in zip((dst, src0, src1, src0_offset), names, strict=True)
         )
         for t, n in ((src0, "src0"), (src1, "src1")):
-            if t.dtype != dst.dtype:
-                raise b.fail(TikError, api, f"dtype of {n}", t.dtype, f"dtype of dst, {dst.dtype}")
+            check_same_dtype(b, api, dst, t, n)
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         if offset.dtype not in ("uint32", "int32"):
             raise b.fail(TikError, api, "dtype of src0_offset", offset.dtype, "uint32, int32")

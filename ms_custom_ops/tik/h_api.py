@@ -7,7 +7,7 @@ from typing import Any
 
 from ms_custom_ops.errors import TikAlignError, TikError
 from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.checks import check_start, scalar_operand
+from ms_custom_ops.tik.checks import check_same_dtype, check_start, scalar_operand
 from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.expr import Expr, const
 from ms_custom_ops.tik.h_views import HBase, Run, check_alias, check_h_scope, operand, same_shape, work_of
@@ -38,8 +38,7 @@ class HApiMixin(HBase):
         if not tensors:
             raise b.fail(TikError, api, "src0 and src1", "two scalars", "at least one tensor")
         for n, t in tensors.items():
-            if t.dtype != dst.dtype:
-                raise b.fail(TikError, api, f"dtype of {n}", t.dtype, f"dtype of dst, {dst.dtype}")
+            check_same_dtype(b, api, dst, t, n)
         same_shape(b, api, dst, tensors)
         check_alias(b, api, dst, tensors)
         work_of(b, api)
@@ -52,8 +51,7 @@ class HApiMixin(HBase):
         if b.dead:
             return
         dst, src = self._h_pair(api, dst, src)
-        if src.dtype != dst.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, op, SHORT[dst.dtype], dst.dtype)
         self._elementwise(op, [dst, src], [])
 
@@ -129,8 +127,7 @@ class HApiMixin(HBase):
         for t, name in ((dst, "dst"), (src, "src")):
             if t.dtype == "bool":
                 raise b.fail(TikError, api, f"dtype of {name}", "bool", "the other dtypes")
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         same_shape(b, api, dst, {"src": src})
         work_of(b, api)
         self._over([dst, src], lambda runs, count: self._h_move(api, (dst, src), runs, count))

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ms_custom_ops.errors import TikError
-from ms_custom_ops.tik.checks import scalar_operand
+from ms_custom_ops.tik.checks import check_same_dtype, scalar_operand
 from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.expr import const
 from ms_custom_ops.tik.h_views import TILE, HBase, Run, check_alias, check_h_scope, operand, same_shape, work_of
@@ -91,8 +91,7 @@ class HSelectMixin(HBase):
         sources = {"src0": src0, "src1": src1}
         tensors = {n: operand(b, api, n, t) for n, t in sources.items() if isinstance(t, Tensor)}
         for n, t in tensors.items():
-            if t.dtype != dst.dtype:
-                raise b.fail(TikError, api, f"dtype of {n}", t.dtype, f"dtype of dst, {dst.dtype}")
+            check_same_dtype(b, api, dst, t, n)
         same_shape(b, api, dst, {**tensors, "mask_tensor": mask})
         check_alias(b, api, dst, tensors)
         values = [scalar_operand(b, v, dst.dtype, api, n) for n, v in sources.items() if n not in tensors]
@@ -132,8 +131,7 @@ class HSelectMixin(HBase):
             return
         check_h_scope(b, api)
         dst, src = operand(b, api, "dst", dst), operand(b, api, "src", src)
-        if src.dtype != dst.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         same_shape(b, api, dst, {"src": src})
         check_alias(b, api, dst, {"src": src})

@@ -18,6 +18,7 @@ from ms_custom_ops.tik.checks import (
     Mask,
     as_tensor,
     check_extent,
+    check_same_dtype,
     check_scope,
     check_start,
     mask_of,
@@ -116,6 +117,21 @@ def _emit_half(run: _Steps, spread: _Steps, target: _Vector, source: _Vector, pa
         spread.emit("vmuls", target, result, scalar=1.0)
 
 
+def newton_repeats(
+    b: Builder, api: str, mask: Any, size: int, repeat: Any, dst_rep: Any, src_rep: Any
+) -> tuple[Mask, int, list[int]]:
+    """Mask, repeats and repeat strides of dst and src for elements of ``size`` bytes; TikError unless all are known
+    while tracing and the repeats of src lie apart."""
+    m = mask_of(mask, VECTOR_BYTES // size, api)
+    r = ranged(repeat, api, "repeat_times", 1, MAX_REPEAT)
+    reps = [ranged(v, api, n, 0, 255) for v, n in ((dst_rep, "dst_rep_stride"), (src_rep, "src_rep_stride"))]
+    if m.lanes is None or any(v.__class__ is not int for v in (r, *reps)):
+        raise b.fail(TikError, api, "mask, repeat_times and strides", "known only at run time", "Python ints")
+    if 0 < reps[1] < VECTOR_BYTES // BLOCK_BYTES and r > 1:
+        raise b.fail(TikError, api, "src_rep_stride", reps[1], "0, 8..255 (repeats of src that are apart)")
+    return m, r, reps
+
+
 class HighPrecisionMixin:
     """``Tik`` methods of this module."""
 
@@ -188,19 +204,12 @@ class HighPrecisionMixin:
         if b.dead:
             return
         dst, src, work = (as_tensor(x, api, n) for x, n in ((dst, "dst"), (src, "src"), (work, "work_tensor")))
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[src.dtype], src.dtype)
         if work.dtype != "float32":
             raise b.fail(TikError, api, "dtype of work_tensor", work.dtype, "float32")
         size = SIZE[src.dtype]
-        m = mask_of(mask, VECTOR_BYTES // size, api)
-        r = ranged(repeat, api, "repeat_times", 1, MAX_REPEAT)
-        reps = [ranged(v, api, n, 0, 255) for v, n in ((dst_rep, "dst_rep_stride"), (src_rep, "src_rep_stride"))]
-        if m.lanes is None or any(v.__class__ is not int for v in (r, *reps)):
-            raise b.fail(TikError, api, "mask, repeat_times and strides", "known only at run time", "Python ints")
-        if 0 < reps[1] < VECTOR_BYTES // BLOCK_BYTES and r > 1:
-            raise b.fail(TikError, api, "src_rep_stride", reps[1], "0, 8..255 (repeats of src that are apart)")
+        m, r, reps = newton_repeats(b, api, mask, size, repeat, dst_rep, src_rep)
         need = self._check_newton(api, dst, src, work, m.lanes, r, reps)
         ext = -(-need // BLOCK_BYTES) * BLOCK_BYTES // size
         self._check_newton_work(api, work, factors[src.dtype] * ext)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.errors import TikError, TikOverflowError
+from ms_custom_ops.errors import TikOverflowError
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, mask_of, ranged
+from ms_custom_ops.tik.checks import as_tensor, check_same_dtype
 from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.high_precision import _emit_half, _halves, _Steps, _Vector
+from ms_custom_ops.tik.high_precision import _emit_half, _halves, _Steps, _Vector, newton_repeats
 from ms_custom_ops.tik.isa import BLOCK_BYTES, VECTOR_BYTES
 from ms_custom_ops.tik.support import SHORT, require
-from ms_custom_ops.tik.vector import MAX_REPEAT
 from ms_custom_ops.tik.where import user_location
 
 # Elements of work_tensor per element that src spans, and the float32 parts used of it.
@@ -70,17 +69,10 @@ class HalfPrecisionMixin:
             return
         dst, src, work = (as_tensor(x, api, n) for x, n in ((dst, "dst"), (src, "src"), (work, "work_tensor")))
         for t, name in ((src, "src"), (work, "work_tensor")):
-            if t.dtype != dst.dtype:
-                raise b.fail(TikError, api, f"dtype of {name}", t.dtype, f"dtype of dst, {dst.dtype}")
+            check_same_dtype(b, api, dst, t, name)
         require(b, api, api, SHORT[src.dtype], src.dtype)
         size = SIZE[src.dtype]
-        m = mask_of(mask, VECTOR_BYTES // size, api)
-        r = ranged(repeat, api, "repeat_times", 1, MAX_REPEAT)
-        reps = [ranged(v, api, n, 0, 255) for v, n in ((dst_rep, "dst_rep_stride"), (src_rep, "src_rep_stride"))]
-        if m.lanes is None or any(v.__class__ is not int for v in (r, *reps)):
-            raise b.fail(TikError, api, "mask, repeat_times and strides", "known only at run time", "Python ints")
-        if 0 < reps[1] < VECTOR_BYTES // BLOCK_BYTES and r > 1:
-            raise b.fail(TikError, api, "src_rep_stride", reps[1], "0, 8..255 (repeats of src that are apart)")
+        m, r, reps = newton_repeats(b, api, mask, size, repeat, dst_rep, src_rep)
         need = self._check_newton(api, dst, src, work, m.lanes, r, reps)
         ext = -(-need // BLOCK_BYTES) * BLOCK_BYTES // size
         left = work.bytes_left()

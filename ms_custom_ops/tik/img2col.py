@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 from ms_custom_ops.errors import TikError, TikSupportError, describe
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, check_extent, check_scope, check_start, flag, ranged, scalar_operand
+from ms_custom_ops.tik.checks import (
+    as_tensor,
+    check_extent,
+    check_same_dtype,
+    check_scope,
+    check_start,
+    flag,
+    ranged,
+    scalar_operand,
+)
 from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.expr import Expr
 from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_BYTES
@@ -139,8 +148,7 @@ class Img2colMixin:
     def _load3d_operands(self, api: str, dst: Any, src: Any, scopes: tuple[str, ...]) -> tuple[Tensor, Tensor]:
         b = self._b
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[src.dtype], src.dtype)
         check_scope(b, dst, api, "dst", scopes)
         check_scope(b, src, api, "src", (ir.L1,))
@@ -242,8 +250,7 @@ class Img2colMixin:
         if b.dead:
             return
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[src.dtype], src.dtype)
         for t, name in ((dst, "dst"), (src, "src")):
             check_scope(b, t, api, name, (ir.UB,))

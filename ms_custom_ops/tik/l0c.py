@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 from ms_custom_ops.errors import TikError, TikSupportError
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, check_extent, check_scope, check_start, flag, ranged, scalar_operand
+from ms_custom_ops.tik.checks import (
+    as_tensor,
+    check_extent,
+    check_same_dtype,
+    check_scope,
+    check_start,
+    flag,
+    ranged,
+    scalar_operand,
+)
 from ms_custom_ops.tik.dtypes import FLOATS, SIZE
 from ms_custom_ops.tik.expr import Expr, const
 from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_ELEMENTS
@@ -226,8 +235,7 @@ class L0cMixin:
             raise self._b.fail(TikError, api, "strides", strides, "dst_stride, src_stride, or none")
         dst, src = self._broadcast_operands(api, dst, src)
         require(self._b, api, "broadcast_ub_to_cc", SHORT[dst.dtype], dst.dtype)
-        if dst.dtype != src.dtype:
-            raise self._b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(self._b, api, dst, src)
         gaps = strides or (0, 0)
         rows = ranged(burst_len, api, "burst_len", 1, 255)
         self._broadcast(api, dst, src, nburst, (rows, 1), gaps, 255)

@@ -8,7 +8,15 @@ from typing import Any
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, check_extent, check_scope, check_start, ranged, scalar_operand
+from ms_custom_ops.tik.checks import (
+    as_tensor,
+    check_extent,
+    check_same_dtype,
+    check_scope,
+    check_start,
+    ranged,
+    scalar_operand,
+)
 from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.isa import BLOCK_BYTES
 from ms_custom_ops.tik.move import MAX_BURSTS
@@ -33,8 +41,7 @@ class ShapedMoveMixin:
             return
         api = "data_move_pad"
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         check_scope(b, dst, api, "dst", (ir.GM, ir.UB))
         check_scope(b, src, api, "src", (ir.UB,) if dst.storage.buffer.scope == ir.GM else (ir.GM,))
@@ -82,8 +89,7 @@ class ShapedMoveMixin:
             return
         api = "data_move_multi_nd2nz"
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         check_scope(b, dst, api, "dst", (ir.L1,))
         check_scope(b, src, api, "src", (ir.GM,))

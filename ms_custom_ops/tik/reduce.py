@@ -12,6 +12,7 @@ from ms_custom_ops.tik.checks import (
     VECTOR_SCOPES,
     as_tensor,
     check_extent,
+    check_same_dtype,
     check_scope,
     check_start,
     flag,
@@ -68,8 +69,7 @@ class ReduceMixin:
         if b.dead:
             return
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         dtype = src.dtype
         require(b, api, op, SHORT[dtype], dtype)
         row, size = _ROWS[op], SIZE[dtype]

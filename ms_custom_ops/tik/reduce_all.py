@@ -18,6 +18,7 @@ from ms_custom_ops.tik.checks import (
     Mask,
     as_tensor,
     check_extent,
+    check_same_dtype,
     check_scope,
     check_start,
     flag,
@@ -50,8 +51,7 @@ class ReduceAllMixin:
         b = self._b
         dst, src, work = (as_tensor(t, api, n) for t, n in ((dst, "dst"), (src, "src"), (work, "work_tensor")))
         for t, n in ((src, "src"), (work, "work_tensor")):
-            if t.dtype != dst.dtype:
-                raise b.fail(TikError, api, f"dtype of {n}", t.dtype, f"dtype of dst, {dst.dtype}")
+            check_same_dtype(b, api, dst, t, n)
         require(b, api, op, SHORT[dst.dtype], dst.dtype)
         size = SIZE[dst.dtype]
         lanes = VECTOR_BYTES // size

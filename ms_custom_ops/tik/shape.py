@@ -8,7 +8,16 @@ from typing import Any
 from ms_custom_ops.errors import TikError, TikSupportError
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, check_apart, check_extent, check_scope, check_start, flag, ranged
+from ms_custom_ops.tik.checks import (
+    as_tensor,
+    check_apart,
+    check_extent,
+    check_same_dtype,
+    check_scope,
+    check_start,
+    flag,
+    ranged,
+)
 from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.isa import BLOCK_BYTES
 from ms_custom_ops.tik.support import SHORT, require
@@ -31,8 +40,7 @@ class ShapeMixin:
         if b.dead:
             return
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         for t, name in ((dst, "dst"), (src, "src")):
             check_scope(b, t, api, name, (ir.UB,))
@@ -59,8 +67,7 @@ class ShapeMixin:
             return
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
-        if dst.dtype != src.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         check_scope(b, dst, api, "dst", (ir.SMASK,))
         check_scope(b, src, api, "src", (ir.GM, ir.UB))
         check_start(dst, api, "dst")

@@ -11,7 +11,7 @@ from typing import Any
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, flag, ranged
+from ms_custom_ops.tik.checks import as_tensor, check_same_dtype, flag, ranged
 from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.gather import check_operand, known
 from ms_custom_ops.tik.special import MERGE_LISTS, read_special, special
@@ -48,8 +48,7 @@ class SortMixin:
     def _pair(self, api: str, instruction: str, dst: Any, src: Any) -> tuple[Tensor, Tensor]:
         b = self._b
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
-        if src.dtype != dst.dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        check_same_dtype(b, api, dst, src)
         require(b, api, instruction, SHORT[dst.dtype], dst.dtype)
         return dst, src
 
@@ -118,8 +117,7 @@ class SortMixin:
         dst = as_tensor(dst, api, "dst")
         sources = [as_tensor(t, api, f"src_list[{i}]") for i, t in enumerate(src_list[:lists])]
         for i, t in enumerate(sources):
-            if t.dtype != dst.dtype:
-                raise b.fail(TikError, api, f"dtype of src_list[{i}]", t.dtype, f"dtype of dst, {dst.dtype}")
+            check_same_dtype(b, api, dst, t, f"src_list[{i}]")
         require(b, api, instruction, SHORT[dst.dtype], dst.dtype)
         items = list(lengths) if isinstance(lengths, (list, tuple)) else [lengths] * lists
         name = "element_count_list" if pairs else "element_lengths"
