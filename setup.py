@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The native engine, the only thing that setup.cfg cannot declare."""
+
 from __future__ import annotations
 
 import os
@@ -31,8 +32,14 @@ ENGINE = Extension(
     sources=sorted(glob("csrc/*.cc")),  # csrc/tests is the fuzz driver
     depends=sorted(glob("csrc/**/*.h", recursive=True)),
     language="c++",
-    extra_compile_args=["-std=c++17", "-O3", "-ffp-contract=off", "-fno-strict-aliasing",
-                        "-fvisibility=hidden", "-pthread"],
+    extra_compile_args=[
+        "-std=c++17",
+        "-O3",
+        "-ffp-contract=off",
+        "-fno-strict-aliasing",
+        "-fvisibility=hidden",
+        "-pthread",
+    ],
     extra_link_args=["-pthread"],
 )
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention: the TIK kernel, MindSpore's composition in GRAPH_MODE, PyTorch's SDPA if installed."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -47,12 +48,7 @@ class Case:
         return np.triu(np.full((self.tokens, self.tokens), self.causal), k=1)
 
 
-CASES = (
-    Case(1, 8, 1024, 64),
-    Case(1, 8, 1024, 64, causal=True),
-    Case(8, 4, 256, 64, causal=True),
-    Case(1, 8, 511, 80),
-)
+CASES = (Case(1, 8, 1024, 64), Case(1, 8, 1024, 64, causal=True), Case(8, 4, 256, 64, causal=True), Case(1, 8, 511, 80))
 
 
 def reference(case: Case) -> list[np.ndarray]:

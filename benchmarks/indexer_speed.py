@@ -5,6 +5,7 @@
 
 Two calls that differ in their number of rows, medians of several, so that the fixed cost of a call drops out.
 """
+
 from __future__ import annotations
 
 import statistics

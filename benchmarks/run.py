@@ -8,6 +8,7 @@ A subject is a module beside this file with IMPLS, CASES, RMS_LIMIT, prepare(), 
 contenders(case, impls) and expected(case); adding one means adding its file and its name here. With a function
 gflop(case, passes) (10^9 operations of one call) the table has GFLOP/s as well.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -28,13 +29,16 @@ def ratio(timing: Timing, timings: list[Timing]) -> str:
 
 
 def print_table(timings: list[Timing], rates: dict[Timing, float]) -> None:
-    case, impl = (2 + max(len(x) for x in column)
-                  for column in ([t.case for t in timings], [t.impl for t in timings]))
-    click.echo(f"{'case':<{case}}{'pass':<9}{'impl':<{impl}}{'dtype':<9}{'median ms':>11}{'min ms':>11}"
-               f"{'vs ' + OURS:>18}" + (f"{'GFLOP/s':>10}" if rates else ""))
+    case, impl = (2 + max(len(x) for x in column) for column in ([t.case for t in timings], [t.impl for t in timings]))
+    click.echo(
+        f"{'case':<{case}}{'pass':<9}{'impl':<{impl}}{'dtype':<9}{'median ms':>11}{'min ms':>11}"
+        f"{'vs ' + OURS:>18}" + (f"{'GFLOP/s':>10}" if rates else "")
+    )
     for t in sorted(timings, key=lambda t: (t.case, t.passes)):
-        click.echo(f"{t.case:<{case}}{t.passes:<9}{t.impl:<{impl}}{t.dtype:<9}{t.median_ms:>11.2f}{t.min_ms:>11.2f}"
-                   f"{ratio(t, timings):>18}" + (f"{rates[t]:>10.1f}" if rates else ""))
+        click.echo(
+            f"{t.case:<{case}}{t.passes:<9}{t.impl:<{impl}}{t.dtype:<9}{t.median_ms:>11.2f}{t.min_ms:>11.2f}"
+            f"{ratio(t, timings):>18}" + (f"{rates[t]:>10.1f}" if rates else "")
+        )
 
 
 def gflop_rates(module: ModuleType, timings: list[Timing]) -> dict[Timing, float]:
@@ -58,10 +62,10 @@ def choose(asked: tuple[str, ...], known: tuple[str, ...], option: str) -> tuple
 @click.option("--case", "cases", multiple=True, help="Only this case (repeatable).  [default: all]")
 @click.option("--impl", "impls", multiple=True, help="Only this implementation (repeatable).  [default: all]")
 @click.option("--rounds", type=click.IntRange(1), default=15, help="Measurements per implementation.")
-@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path),
-              help="Also write the figures to this file.")
-def main(subject: str, cases: tuple[str, ...], impls: tuple[str, ...], rounds: int,
-         json_file: Path | None) -> None:
+@click.option(
+    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Also write the figures to this file."
+)
+def main(subject: str, cases: tuple[str, ...], impls: tuple[str, ...], rounds: int, json_file: Path | None) -> None:
     """Measures SUBJECT: median and minimum wall time of every implementation, forward and with backward."""
     module = importlib.import_module(subject)
     module.prepare()

@@ -53,8 +53,7 @@ class Case:
         matrix = (self.batch, self.heads, self.steps // self.chunk, self.chunk, self.chunk)
         log_decay = -np.abs(rng.standard_normal(matrix))
         return [
-            x.astype(np.float32)
-            for x in (rng.standard_normal(matrix), log_decay, rng.standard_normal(self.vector))
+            x.astype(np.float32) for x in (rng.standard_normal(matrix), log_decay, rng.standard_normal(self.vector))
         ]
 
 
@@ -115,11 +114,7 @@ def torch_contender(case: Case, impl: str) -> Contender:
             return [ddt + (net.cumsum(-1) - net).reshape(ddt.shape)]
 
     return Contender(
-        impl,
-        "float32",
-        FORWARD,
-        scan if impl == "torch_scan" else sums,
-        lambda outputs: [x.numpy() for x in outputs],
+        impl, "float32", FORWARD, scan if impl == "torch_scan" else sums, lambda outputs: [x.numpy() for x in outputs]
     )
 
 
@@ -156,9 +151,7 @@ def available() -> tuple[str, ...]:
     """The implementations that can run here."""
     modules = {"torch": ("torch",), "triton": ("torch", "triton")}
     return tuple(
-        impl
-        for impl in IMPLS
-        if all(importlib.util.find_spec(m) for m in modules.get(impl.partition("_")[0], ()))
+        impl for impl in IMPLS if all(importlib.util.find_spec(m) for m in modules.get(impl.partition("_")[0], ()))
     )
 
 

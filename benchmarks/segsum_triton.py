@@ -23,9 +23,7 @@ def _kernel(d_ptr, s_ptr, in_ptr, out_ptr, C: tl.constexpr):
     tl.store(out_ptr + chunk * C + step, tl.load(in_ptr + chunk * C + step) + added)
 
 
-def bwd_segsum_dadt(
-    d_decay: torch.Tensor, log_decay: torch.Tensor, ddt: torch.Tensor, chunk: int
-) -> torch.Tensor:
+def bwd_segsum_dadt(d_decay: torch.Tensor, log_decay: torch.Tensor, ddt: torch.Tensor, chunk: int) -> torch.Tensor:
     """ddt plus the gradient; matrices (B, H, N, C, C), ddt (B, H, N*C), C a power of two."""
     out = torch.empty_like(ddt)
     _kernel[(ddt.numel() // chunk,)](d_decay, log_decay, ddt, out, C=chunk)

@@ -3,6 +3,7 @@
 
 Multi-query attention over K selected tokens per query row, with a rotary part: an absorbed latent attention.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -45,9 +46,14 @@ class Case:
     def inputs(self) -> dict[str, np.ndarray]:
         """Tensors by name, values that float16 holds, in float32; indices are a random choice per row."""
         rng = np.random.default_rng(0)
-        shapes = {"query": (self.s1, self.heads, self.head_dim), "key": (self.s2, 1, self.head_dim),
-                  "value": (self.s2, 1, self.head_dim), "query_rope": (self.s1, self.heads, self.rope_dim),
-                  "key_rope": (self.s2, 1, self.rope_dim), "d_out": (self.s1, self.heads, self.head_dim)}
+        shapes = {
+            "query": (self.s1, self.heads, self.head_dim),
+            "key": (self.s2, 1, self.head_dim),
+            "value": (self.s2, 1, self.head_dim),
+            "query_rope": (self.s1, self.heads, self.rope_dim),
+            "key_rope": (self.s2, 1, self.rope_dim),
+            "d_out": (self.s1, self.heads, self.head_dim),
+        }
         out = {n: rng.standard_normal((1, *s)).astype(np.float16).astype(np.float32) for n, s in shapes.items()}
         rows = [rng.permutation(self.s2)[: self.count] for _ in range(self.s1)]
         return out | {"sparse_indices": np.stack(rows).astype(np.int32)[None, :, None]}
@@ -70,8 +76,9 @@ class Net(nn.Cell):
         self.scale = case.scale
 
     def construct(self, query, key, value, query_rope, key_rope, indices):
-        return sparse_flash_attention(query, key, value, indices, self.scale, query_rope=query_rope, key_rope=key_rope,
-                                      sparse_mode=0)[0]
+        return sparse_flash_attention(
+            query, key, value, indices, self.scale, query_rope=query_rope, key_rope=key_rope, sparse_mode=0
+        )[0]
 
 
 class GradNet(nn.Cell):
@@ -135,8 +142,13 @@ class NumpyRows:
 
 def split(d_query: np.ndarray, d_key: np.ndarray, d_value: np.ndarray, dim: int) -> list[np.ndarray]:
     """Gradients in the order and shape of the op."""
-    return [d_query[None, ..., :dim], d_key[None, :, None, :dim], d_value[None, :, None], d_query[None, ..., dim:],
-            d_key[None, :, None, dim:]]
+    return [
+        d_query[None, ..., :dim],
+        d_key[None, :, None, :dim],
+        d_value[None, :, None],
+        d_query[None, ..., dim:],
+        d_key[None, :, None, dim:],
+    ]
 
 
 def numpy_contenders(case: Case) -> Iterator[Contender]:
@@ -177,8 +189,10 @@ def contenders(case: Case, impls: tuple[str, ...]) -> list[Contender]:
     """The chosen implementations of a case, both passes. torch's float16 products on a CPU are several times slower
     than its bfloat16 and float32 ones, which are measured; bfloat16 is compared by the same rms limit."""
     makers: dict[str, list[Callable[[], Iterator[Contender]]]] = {
-        OURS: [lambda: our_contenders(case)], "numpy": [lambda: numpy_contenders(case)],
-        "torch": [lambda: torch_contenders(case, "float32"), lambda: torch_contenders(case, "bfloat16")]}
+        OURS: [lambda: our_contenders(case)],
+        "numpy": [lambda: numpy_contenders(case)],
+        "torch": [lambda: torch_contenders(case, "float32"), lambda: torch_contenders(case, "bfloat16")],
+    }
     return [contender for impl in impls for make in makers[impl] for contender in make()]
 
 
@@ -188,8 +202,10 @@ def expected(case: Case) -> dict[str, list[np.ndarray]]:
     indices, d_out = t.pop("sparse_indices").astype(np.int64), t.pop("d_out")
     common = dict(t, sparse_indices=indices, scale_value=case.scale, sparse_mode=0)
     grads = golden.sparse_flash_attention_grad(**common, d_out=d_out)
-    return {FORWARD: [golden.sparse_flash_attention(**common)[0]],
-            FORWARD_BACKWARD: [getattr(grads, f"d_{n}") for n in _NAMES]}
+    return {
+        FORWARD: [golden.sparse_flash_attention(**common)[0]],
+        FORWARD_BACKWARD: [getattr(grads, f"d_{n}") for n in _NAMES],
+    }
 
 
 def available() -> tuple[str, ...]:

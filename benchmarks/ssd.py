@@ -136,9 +136,7 @@ def torch_scan(case: Case, x, da, B, C):
     import torch
 
     batch, count, chunk, heads = case.batch, case.steps // case.chunk, case.chunk, case.heads
-    x, key, query = (
-        t.reshape(batch, count, chunk, t.shape[2], -1).permute(0, 3, 1, 2, 4) for t in (x, B, C)
-    )
+    x, key, query = (t.reshape(batch, count, chunk, t.shape[2], -1).permute(0, 3, 1, 2, 4) for t in (x, B, C))
     running = da.reshape(batch, heads, count, chunk).cumsum(-1)
     below = torch.ones(chunk, chunk, dtype=torch.bool).tril()
     decay = (running[..., None] - running[..., None, :]).masked_fill(~below, -torch.inf).exp()
@@ -191,10 +189,7 @@ def expected(case: Case) -> dict[str, list[np.ndarray]]:
     given = case.inputs()
     arguments = [given[n] for n in NAMES]
     gradients = golden.ssd_chunk_scan_grad(*arguments, given["dy"])
-    return {
-        FORWARD: [golden.ssd_chunk_scan(*arguments)[0]],
-        FORWARD_BACKWARD: [gradients[n] for n in NAMES],
-    }
+    return {FORWARD: [golden.ssd_chunk_scan(*arguments)[0]], FORWARD_BACKWARD: [gradients[n] for n in NAMES]}
 
 
 def available() -> tuple[str, ...]:

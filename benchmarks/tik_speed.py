@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Speed of the language itself: tracing 100,000 instructions, and 1,000,000 dynamic 16-lane instructions natively.
 
-    python benchmarks/tik_speed.py
+python benchmarks/tik_speed.py
 """
+
 from __future__ import annotations
 
 import resource
@@ -15,7 +16,7 @@ from timing import machine_line
 
 import ms_custom_ops as mco
 from ms_custom_ops import engine, tik
-from ms_custom_ops.tik.dtypes import DTYPES
+from ms_custom_ops.program.dtypes import DTYPES
 
 TRACED = 100_000
 EXECUTED = 1_000_000
@@ -71,8 +72,10 @@ def main() -> int:
         start = time.perf_counter()
         (out,) = engine.run(program, feed)
         times.append(time.perf_counter() - start)
-    print(f"executing {EXECUTED} instructions on {LANES} lanes: median {statistics.median(times):.3f} s, "
-          f"minimum {min(times):.3f} s")
+    print(
+        f"executing {EXECUTED} instructions on {LANES} lanes: median {statistics.median(times):.3f} s, "
+        f"minimum {min(times):.3f} s"
+    )
     return 0 if (out == EXECUTED).all() else 1
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Timing of several implementations side by side, and what a figure needs beside it to mean something."""
+
 from __future__ import annotations
 
 import gc
@@ -48,8 +49,14 @@ class Timing:
     min_ms: float
 
     def record(self) -> dict[str, str | float]:
-        return {"case": self.case, "impl": self.impl, "dtype": self.dtype, "pass": self.passes,
-                "median_ms": round(self.median_ms, 4), "min_ms": round(self.min_ms, 4)}
+        return {
+            "case": self.case,
+            "impl": self.impl,
+            "dtype": self.dtype,
+            "pass": self.passes,
+            "median_ms": round(self.median_ms, 4),
+            "min_ms": round(self.min_ms, 4),
+        }
 
 
 def measure(run: Callable[[], object]) -> float:
@@ -64,7 +71,7 @@ def measure(run: Callable[[], object]) -> float:
         start = time.perf_counter()
         run()
         calls.append((time.perf_counter() - start) * 1e3)
-    return statistics.median(calls[max(1, len(calls) // 3):])
+    return statistics.median(calls[max(1, len(calls) // 3) :])
 
 
 def interleave(case: str, contenders: Sequence[Contender], rounds: int, warm_up: int = 2) -> list[Timing]:
@@ -81,8 +88,10 @@ def interleave(case: str, contenders: Sequence[Contender], rounds: int, warm_up:
                 times.append(measure(contender.run))
     finally:
         gc.enable()
-    return [Timing(case, c.impl, c.dtype, c.passes, statistics.median(times), min(times))
-            for c, times in zip(contenders, samples, strict=True)]
+    return [
+        Timing(case, c.impl, c.dtype, c.passes, statistics.median(times), min(times))
+        for c, times in zip(contenders, samples, strict=True)
+    ]
 
 
 def check_outputs(case: str, contender: Contender, expected: Sequence[np.ndarray], rms_limit: float) -> None:
@@ -94,28 +103,35 @@ def check_outputs(case: str, contender: Contender, expected: Sequence[np.ndarray
     for index, (got, want) in enumerate(zip(outputs, expected, strict=True)):
         error = np.sqrt(np.mean((got.astype(np.float64) - want) ** 2) / np.mean(want**2))
         if not error <= rms_limit:
-            raise RuntimeError(f"{who}: output {index} has a relative rms error of {error:.2e} against "
-                               f"float64, accepted is {rms_limit:.0e}")
+            raise RuntimeError(
+                f"{who}: output {index} has a relative rms error of {error:.2e} against "
+                f"float64, accepted is {rms_limit:.0e}"
+            )
 
 
 def machine_line() -> str:
     """Processor, cores, load, versions and commit, as one printable line."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     # aarch64 kernels give no model name.
-    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
-                 platform.machine())
+    model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())
     packages = ("ms_custom_ops", "mindspore", "torch", "numpy")
-    versions = [f"{name} {importlib.metadata.version(name)}"
-                for name in packages if importlib.util.find_spec(name)]
-    return (f"{model}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}, "
-            f"Python {platform.python_version()}, {', '.join(versions)}, commit {commit()}")
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in packages if importlib.util.find_spec(name)]
+    return (
+        f"{model}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}, "
+        f"Python {platform.python_version()}, {', '.join(versions)}, commit {commit()}"
+    )
 
 
 def commit() -> str:
     """The checkout's commit, marked when files differ from it; 'unknown' outside a git checkout."""
     try:
-        done = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=Path(__file__).parent,
-                              capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return done.stdout.strip()

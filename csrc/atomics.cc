@@ -67,13 +67,20 @@ void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool s
   }
   if (t == F32 && !concurrent) return kernels().add_floats(at, bytes, size);
   switch (t) {
-    case F32: return add_all<F32>(at, bytes, size, saturate, concurrent);
-    case F16: return add_all<F16>(at, bytes, size, saturate, concurrent);
-    case BF16: return add_all<BF16>(at, bytes, size, saturate, concurrent);
-    case I8: return add_all<I8>(at, bytes, size, saturate, concurrent);
-    case I16: return add_all<I16>(at, bytes, size, saturate, concurrent);
-    case I32: return add_all<I32>(at, bytes, size, saturate, concurrent);
-    default: fail("an atomic add of %s; accepted: float32, float16, bfloat16, int8, int16, int32", kDTypeName[t]);
+    case F32:
+      return add_all<F32>(at, bytes, size, saturate, concurrent);
+    case F16:
+      return add_all<F16>(at, bytes, size, saturate, concurrent);
+    case BF16:
+      return add_all<BF16>(at, bytes, size, saturate, concurrent);
+    case I8:
+      return add_all<I8>(at, bytes, size, saturate, concurrent);
+    case I16:
+      return add_all<I16>(at, bytes, size, saturate, concurrent);
+    case I32:
+      return add_all<I32>(at, bytes, size, saturate, concurrent);
+    default:
+      fail("an atomic add of %s; accepted: float32, float16, bfloat16, int8, int16, int32", kDTypeName[t]);
   }
 }
 

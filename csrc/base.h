@@ -18,11 +18,11 @@ class Error : public std::runtime_error {
 [[noreturn]] void fail(const char* format, ...) __attribute__((format(printf, 1, 2)));
 std::string format(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// Codes of the binary form (ms_custom_ops/tik/dtypes.py).
+// Codes of the binary form (ms_custom_ops/program/dtypes.py).
 enum DType : uint8_t { F16, BF16, F32, I8, U8, I16, U16, I32, U32, I64, U64, BOOL, kDTypes };
 
 constexpr uint8_t kSize[kDTypes] = {2, 2, 4, 1, 1, 2, 2, 4, 4, 8, 8, 1};
-constexpr const char* kDTypeName[kDTypes] = {"float16", "bfloat16", "float32", "int8",  "uint8", "int16",
+constexpr const char* kDTypeName[kDTypes] = {"float16", "bfloat16", "float32", "int8",  "uint8",  "int16",
                                              "uint16",  "int32",    "uint32",  "int64", "uint64", "bool"};
 
 constexpr bool is_float(DType t) { return t <= F32; }

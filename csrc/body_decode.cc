@@ -18,14 +18,14 @@ struct Context {
 };
 
 void check_loc(const Context& c, uint32_t loc) {
-  if (loc >= c.p.locations.size()) fail("program bytes: location number %u; the table has %zu", loc,
-                                        c.p.locations.size());
+  if (loc >= c.p.locations.size())
+    fail("program bytes: location number %u; the table has %zu", loc, c.p.locations.size());
 }
 
 uint32_t read_register(const Context& c) {
   const uint32_t index = c.in.take<uint32_t>();
-  if (index >= c.p.registers.size()) fail("program bytes: register number %u; the table has %zu", index,
-                                          c.p.registers.size());
+  if (index >= c.p.registers.size())
+    fail("program bytes: register number %u; the table has %zu", index, c.p.registers.size());
   return index;
 }
 
@@ -39,8 +39,8 @@ std::unique_ptr<Instr> read_instr(const Context& c, uint32_t loc) {
   if (!instr->op) fail("program bytes: unknown instruction %s [%s]", name.c_str(), c.p.location(loc).c_str());
   const OpInfo& op = *instr->op;
   if (tensors != op.tensors.size() || args != op.args.size() || attrs != op.attrs.size()) {
-    fail("%s: tensors, args and attrs are %u, %u, %u; accepted: %zu, %zu, %zu [%s]", name.c_str(), tensors, args,
-         attrs, op.tensors.size(), op.args.size(), op.attrs.size(), c.p.location(loc).c_str());
+    fail("%s: tensors, args and attrs are %u, %u, %u; accepted: %zu, %zu, %zu [%s]", name.c_str(), tensors, args, attrs,
+         op.tensors.size(), op.args.size(), op.attrs.size(), c.p.location(loc).c_str());
   }
   for (unsigned i = 0; i < tensors; ++i) instr->tensors.push_back(read_operand(c.in, c.p));
   for (unsigned i = 0; i < args; ++i) instr->args.push_back(read_root(c.p, c.in.take<uint32_t>()));
@@ -89,8 +89,8 @@ void read_plain(const Context& c, Statement& s, uint8_t kind) {
     default:
       s.what = What::Alloc;
       s.index = c.in.take<uint32_t>();
-      if (s.index >= c.p.buffers.size()) fail("program bytes: buffer number %u; the table has %zu", s.index,
-                                              c.p.buffers.size());
+      if (s.index >= c.p.buffers.size())
+        fail("program bytes: buffer number %u; the table has %zu", s.index, c.p.buffers.size());
   }
 }
 

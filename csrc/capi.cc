@@ -74,8 +74,8 @@ struct Table {
 // The child of a fork keeps the programs: no thread is inside the table while the process forks.
 Table& table() {
   static Table& only = *new Table;
-  static const int registered = pthread_atfork([] { table().mutex.lock(); }, [] { table().mutex.unlock(); },
-                                               [] { table().mutex.unlock(); });
+  static const int registered =
+      pthread_atfork([] { table().mutex.lock(); }, [] { table().mutex.unlock(); }, [] { table().mutex.unlock(); });
   (void)registered;
   return only;
 }

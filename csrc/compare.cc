@@ -27,10 +27,14 @@ void select(uint8_t* d, const uint8_t* sel, const uint8_t* a, const uint8_t* b, 
 
 void select_any(int size, uint8_t* d, const uint8_t* sel, const uint8_t* a, const uint8_t* b, int n) {
   switch (size) {
-    case 1: return select<uint8_t>(d, sel, a, b, n);
-    case 2: return select<uint16_t>(d, sel, a, b, n);
-    case 4: return select<uint32_t>(d, sel, a, b, n);
-    default: return select<uint64_t>(d, sel, a, b, n);
+    case 1:
+      return select<uint8_t>(d, sel, a, b, n);
+    case 2:
+      return select<uint16_t>(d, sel, a, b, n);
+    case 4:
+      return select<uint32_t>(d, sel, a, b, n);
+    default:
+      return select<uint64_t>(d, sel, a, b, n);
   }
 }
 

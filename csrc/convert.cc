@@ -57,13 +57,26 @@ struct Conversion {
   const float* as_float(const uint8_t* from, float* scratch, int64_t n) const {
     auto* half = reinterpret_cast<const uint16_t*>(from);
     switch (src) {
-      case F32: return reinterpret_cast<const float*>(from);
-      case F16: kernels.half_to_float(scratch, half, n); break;
-      case BF16: kernels.bfloat_to_float(scratch, half, n); break;
-      case I8: widen<int8_t>(scratch, from, n); break;
-      case U8: widen<uint8_t>(scratch, from, n); break;
-      case I16: widen<int16_t>(scratch, from, n); break;
-      default: widen<uint16_t>(scratch, from, n); break;
+      case F32:
+        return reinterpret_cast<const float*>(from);
+      case F16:
+        kernels.half_to_float(scratch, half, n);
+        break;
+      case BF16:
+        kernels.bfloat_to_float(scratch, half, n);
+        break;
+      case I8:
+        widen<int8_t>(scratch, from, n);
+        break;
+      case U8:
+        widen<uint8_t>(scratch, from, n);
+        break;
+      case I16:
+        widen<int16_t>(scratch, from, n);
+        break;
+      default:
+        widen<uint16_t>(scratch, from, n);
+        break;
     }
     return scratch;
   }
@@ -97,11 +110,16 @@ struct Conversion {
     alignas(64) int32_t y[kChunk + 16];
     kernels.float_to_int(y, as_float(from, scratch, n), n, mode);
     switch (dst) {
-      case I8: return clamp<int8_t>(to, y, n);
-      case U8: return clamp<uint8_t>(to, y, n);
-      case I16: return clamp<int16_t>(to, y, n);
-      case U16: return clamp<uint16_t>(to, y, n);
-      default: std::memcpy(to, y, size_t(n) * 4);
+      case I8:
+        return clamp<int8_t>(to, y, n);
+      case U8:
+        return clamp<uint8_t>(to, y, n);
+      case I16:
+        return clamp<int16_t>(to, y, n);
+      case U16:
+        return clamp<uint16_t>(to, y, n);
+      default:
+        std::memcpy(to, y, size_t(n) * 4);
     }
   }
 
@@ -127,8 +145,7 @@ void check_vconv(const Program& p, const Instr& in) {
   need_attr(p, in, "round_mode", 0, kLastMode);
   const DType dst = in.tensors[0].dtype, src = in.tensors[1].dtype;
   if (in.attrs[2] && (src != I32 || dst != F16)) {
-    refuse(p, in, "conversion with deqscale", format("%s to %s", kDTypeName[src], kDTypeName[dst]),
-           "int32 to float16");
+    refuse(p, in, "conversion with deqscale", format("%s to %s", kDTypeName[src], kDTypeName[dst]), "int32 to float16");
   }
 }
 
@@ -136,8 +153,8 @@ void run_vconv(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
   const Value scale = m.value_arg(in, in.op->shape.mask0 + 3, F16);
-  const Conversion convert{m.kernels, in.tensors[1].dtype, in.tensors[0].dtype, int(in.attrs[1]), in.attrs[2] != 0,
-                           m.saturate, float(scale.f), m.wrap_int};
+  const Conversion convert{m.kernels,        in.tensors[1].dtype, in.tensors[0].dtype, int(in.attrs[1]),
+                           in.attrs[2] != 0, m.saturate,          float(scale.f),      m.wrap_int};
   if (p.empty()) return;
   const Lanes &d = p.operand[0], &s = p.operand[1];
   const uint8_t* src = m.read(in, 1, s.lo, s.hi);

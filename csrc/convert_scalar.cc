@@ -13,10 +13,14 @@ enum Mode { kNone, kRound, kFloor, kCeil, kAwayZero, kToZero, kOdd };
 double round_integral(double x, int mode) {
   switch (mode) {
     case kNone:
-    case kRound: return std::nearbyint(x);
-    case kFloor: return std::floor(x);
-    case kCeil: return std::ceil(x);
-    default: break;
+    case kRound:
+      return std::nearbyint(x);
+    case kFloor:
+      return std::floor(x);
+    case kCeil:
+      return std::ceil(x);
+    default:
+      break;
   }
   const double whole = std::trunc(x);
   if (mode == kToZero) return whole;
@@ -59,11 +63,16 @@ uint32_t rounded_bits(double x, DType t, int mode) {
   const double low = value_of(down, t);
   if (low == magnitude) return down;
   switch (mode) {
-    case kFloor: return x < 0 ? down + 1 : down;
-    case kCeil: return x > 0 ? down + 1 : down;
-    case kToZero: return down;
-    case kOdd: return down | 1;
-    default: return magnitude - low == value_of(down + 1, t) - magnitude ? down + 1 : near;
+    case kFloor:
+      return x < 0 ? down + 1 : down;
+    case kCeil:
+      return x > 0 ? down + 1 : down;
+    case kToZero:
+      return down;
+    case kOdd:
+      return down | 1;
+    default:
+      return magnitude - low == value_of(down + 1, t) - magnitude ? down + 1 : near;
   }
 }
 

@@ -18,11 +18,11 @@ constexpr uint32_t kBytes8 = bit(I8) | bit(U8);
 
 // Where the fractals of A and B lie, and the sizes of one product.
 struct Cube {
-  int64_t m, k, n;          // rows of A computed, elements of k, columns rounded up to 16
-  bool vector;              // A is one plain row
-  int64_t a_outer, a_inner; // bytes between fractal rows and between k blocks of A
-  int64_t b_inner;          // bytes between k blocks of B
-  int64_t c_panel;          // elements between columns of fractals of C
+  int64_t m, k, n;           // rows of A computed, elements of k, columns rounded up to 16
+  bool vector;               // A is one plain row
+  int64_t a_outer, a_inner;  // bytes between fractal rows and between k blocks of A
+  int64_t b_inner;           // bytes between k blocks of B
+  int64_t c_panel;           // elements between columns of fractals of C
 };
 
 int64_t k0_of(const Instr& in) { return kBlockBytes / in.tensors[1].size; }
@@ -33,8 +33,10 @@ void check_cube(const Program& p, const Instr& in) {
   need_dtype(p, in, 1, kFloats | kBytes8);
   const bool mixed = a != b && (kBytes8 & bit(a)) && (kBytes8 & bit(b));
   if (!mixed) need_same_dtype(p, in, 1, 2);
-  const uint32_t accepted = mixed || a == I8 ? bit(I32) : a == U8 ? bit(I32) | bit(U32)
-                            : a == F16 ? bit(F16) | bit(F32) : bit(F32);
+  const uint32_t accepted = mixed || a == I8 ? bit(I32)
+                            : a == U8        ? bit(I32) | bit(U32)
+                            : a == F16       ? bit(F16) | bit(F32)
+                                             : bit(F32);
   need_dtype(p, in, 0, accepted);
 }
 
@@ -141,8 +143,7 @@ void run_mmad(Machine& m, const Instr& in) {
   c.a_inner = kFractalBytes;
   c.b_inner = c.n / kFractalSide * kFractalBytes;
   c.c_panel = round_up(rows, kFractalSide) * kFractalSide;
-  const Wide a_end = c.vector ? Wide(k) * size
-                              : fractal_end(c.m / kFractalSide, c.a_outer, k, k0, c.a_inner, size);
+  const Wide a_end = c.vector ? Wide(k) * size : fractal_end(c.m / kFractalSide, c.a_outer, k, k0, c.a_inner, size);
   const uint8_t* a = m.read(in, 1, 0, a_end);
   const uint8_t* b = m.read(in, 2, 0, fractal_end(c.n / kFractalSide, kFractalBytes, k, k0, c.b_inner, size));
   run_cube(m, in, c, a, b, m.write(in, 0, 0, c_end(c, in.tensors[0].size)), in.attrs[0] != 0);

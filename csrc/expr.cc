@@ -7,8 +7,8 @@ namespace mco {
 
 namespace {
 
-constexpr uint32_t kMaxSteps = 4096;           // of one root
-constexpr size_t kMaxAllSteps = 16u << 20;     // of a program
+constexpr uint32_t kMaxSteps = 4096;        // of one root
+constexpr size_t kMaxAllSteps = 16u << 20;  // of a program
 constexpr int kMaxDepth = 2000;
 constexpr int kMaxAffineDepth = 10;
 constexpr size_t kMaxTerms = 8;

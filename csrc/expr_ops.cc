@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of the scalar unit, one operator at a time (ms_custom_ops/tik/expr.py).
+// Arithmetic of the scalar unit, one operator at a time (ms_custom_ops/program/expr.py).
 #include <cmath>
 
 #include "expr.h"
@@ -26,30 +26,50 @@ int64_t integer_root(int64_t x, DType t) {
 
 bool compare(ExprOp op, bool less, bool equal, bool greater) {
   switch (op) {
-    case ExprOp::Lt: return less;
-    case ExprOp::Le: return less || equal;
-    case ExprOp::Gt: return greater;
-    case ExprOp::Ge: return greater || equal;
-    case ExprOp::Eq: return equal;
-    default: return !equal;
+    case ExprOp::Lt:
+      return less;
+    case ExprOp::Le:
+      return less || equal;
+    case ExprOp::Gt:
+      return greater;
+    case ExprOp::Ge:
+      return greater || equal;
+    case ExprOp::Eq:
+      return equal;
+    default:
+      return !equal;
   }
 }
 
 Value float_binary(ExprOp op, double x, double y, DType result) {
   Value v;
   if (op >= ExprOp::Lt && op <= ExprOp::Ne) {
-    v.i = compare(op, x < y, x == y, x > y);
+    v.i = compare(op, x<y, x == y, x> y);
     return v;
   }
   double d;
   switch (op) {
-    case ExprOp::Add: d = x + y; break;
-    case ExprOp::Sub: d = x - y; break;
-    case ExprOp::Mul: d = x * y; break;
-    case ExprOp::Div: d = x / y; break;
-    case ExprOp::Mod: d = std::fmod(x, y); break;
-    case ExprOp::Min: d = y < x ? y : x; break;
-    default: d = y > x ? y : x; break;
+    case ExprOp::Add:
+      d = x + y;
+      break;
+    case ExprOp::Sub:
+      d = x - y;
+      break;
+    case ExprOp::Mul:
+      d = x * y;
+      break;
+    case ExprOp::Div:
+      d = x / y;
+      break;
+    case ExprOp::Mod:
+      d = std::fmod(x, y);
+      break;
+    case ExprOp::Min:
+      d = y < x ? y : x;
+      break;
+    default:
+      d = y > x ? y : x;
+      break;
   }
   v.f = round_to_dtype(d, result);
   return v;
@@ -57,8 +77,8 @@ Value float_binary(ExprOp op, double x, double y, DType result) {
 
 int64_t divide(ExprOp op, int64_t x, int64_t y, DType t) {
   if (y == 0) {
-    throw EvalError(op == ExprOp::Div ? "integer division by zero in operator /"
-                                      : "integer division by zero in operator %", kNone);
+    throw EvalError(
+        op == ExprOp::Div ? "integer division by zero in operator /" : "integer division by zero in operator %", kNone);
   }
   if (t == U64) {
     const uint64_t q = uint64_t(x) / uint64_t(y);
@@ -73,19 +93,31 @@ int64_t integer_binary(ExprOp op, int64_t x, int64_t y, DType t) {
   const bool less = t == U64 ? ux < uy : x < y, greater = t == U64 ? ux > uy : x > y;
   const int shift = int(uy & uint64_t(kSize[t] * 8 - 1));
   switch (op) {
-    case ExprOp::Add: return int64_t(ux + uy);
-    case ExprOp::Sub: return int64_t(ux - uy);
-    case ExprOp::Mul: return int64_t(ux * uy);
+    case ExprOp::Add:
+      return int64_t(ux + uy);
+    case ExprOp::Sub:
+      return int64_t(ux - uy);
+    case ExprOp::Mul:
+      return int64_t(ux * uy);
     case ExprOp::Div:
-    case ExprOp::Mod: return divide(op, x, y, t);
-    case ExprOp::Shl: return int64_t(ux << shift);
-    case ExprOp::Shr: return t == U64 ? int64_t(ux >> shift) : x >> shift;
-    case ExprOp::And: return x & y;
-    case ExprOp::Or: return x | y;
-    case ExprOp::Xor: return x ^ y;
-    case ExprOp::Min: return less ? x : y;
-    case ExprOp::Max: return greater ? x : y;
-    default: return compare(op, less, x == y, greater);
+    case ExprOp::Mod:
+      return divide(op, x, y, t);
+    case ExprOp::Shl:
+      return int64_t(ux << shift);
+    case ExprOp::Shr:
+      return t == U64 ? int64_t(ux >> shift) : x >> shift;
+    case ExprOp::And:
+      return x & y;
+    case ExprOp::Or:
+      return x | y;
+    case ExprOp::Xor:
+      return x ^ y;
+    case ExprOp::Min:
+      return less ? x : y;
+    case ExprOp::Max:
+      return greater ? x : y;
+    default:
+      return compare(op, less, x == y, greater);
   }
 }
 
@@ -118,13 +150,27 @@ Value apply_unary(ExprOp op, Value x, DType t, DType result) {
   const uint64_t p = pattern(x.i, t);
   int64_t r;
   switch (op) {
-    case ExprOp::Neg: r = int64_t(0 - uint64_t(x.i)); break;
-    case ExprOp::Abs: r = t != U64 && x.i < 0 ? int64_t(0 - uint64_t(x.i)) : x.i; break;
-    case ExprOp::Invert: r = ~x.i; break;
-    case ExprOp::Sqrt: r = integer_root(x.i, t); break;
-    case ExprOp::BitCount0: r = bits - __builtin_popcountll(p); break;
-    case ExprOp::BitCount1: r = __builtin_popcountll(p); break;
-    default: r = p == 0 ? bits : __builtin_clzll(p) - (64 - bits); break;
+    case ExprOp::Neg:
+      r = int64_t(0 - uint64_t(x.i));
+      break;
+    case ExprOp::Abs:
+      r = t != U64 && x.i < 0 ? int64_t(0 - uint64_t(x.i)) : x.i;
+      break;
+    case ExprOp::Invert:
+      r = ~x.i;
+      break;
+    case ExprOp::Sqrt:
+      r = integer_root(x.i, t);
+      break;
+    case ExprOp::BitCount0:
+      r = bits - __builtin_popcountll(p);
+      break;
+    case ExprOp::BitCount1:
+      r = __builtin_popcountll(p);
+      break;
+    default:
+      r = p == 0 ? bits : __builtin_clzll(p) - (64 - bits);
+      break;
   }
   v.i = wrap_int(r, result);
   return v;

@@ -107,7 +107,8 @@ void run_vgatherb(Machine& m, const Instr& in) {
   uint8_t* dst = m.write(in, 0, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
   uint8_t dense[kVectorBytes];
   for (int64_t r = 0; r < repeat; ++r) {
-    for (int b = 0; b < kBlocks; ++b) std::memcpy(dense + b * kBlockBytes, src + heads[size_t(r * kBlocks + b)], kBlockBytes);
+    for (int b = 0; b < kBlocks; ++b)
+      std::memcpy(dense + b * kBlockBytes, src + heads[size_t(r * kBlocks + b)], kBlockBytes);
     for (int b = 0; b < kBlocks; ++b) std::memcpy(dst + r * rep + b * blk, dense + b * kBlockBytes, kBlockBytes);
   }
 }
@@ -209,7 +210,8 @@ void run_vpadding(Machine& m, const Instr& in) {
   Span span;
   for (int64_t r : {int64_t(0), std::max<int64_t>(p.repeats - 2, 0), p.repeats - 1}) {
     for (int b = 0; b < kBlocks; ++b) {
-      if (block_on(p, b, r)) span.add(Wide(r) * s.rep + Wide(b) * s.blk, Wide(r) * s.rep + Wide(b) * s.blk + kBlockBytes);
+      if (block_on(p, b, r))
+        span.add(Wide(r) * s.rep + Wide(b) * s.blk, Wide(r) * s.rep + Wide(b) * s.blk + kBlockBytes);
     }
   }
   const uint8_t* src = m.read(in, 1, span.lo, span.hi);
@@ -217,7 +219,8 @@ void run_vpadding(Machine& m, const Instr& in) {
   alignas(64) uint8_t dense[kVectorBytes + 64] = {};
   for (int64_t r = 0; r < p.repeats; ++r) {
     for (int b = 0; b < kBlocks; ++b) {
-      if (block_on(p, b, r)) border(dense + b * kBlockBytes, src + r * s.rep + b * s.blk, s.size, in.attrs[1], in.attrs[2] != 0);
+      if (block_on(p, b, r))
+        border(dense + b * kBlockBytes, src + r * s.rep + b * s.blk, s.size, in.attrs[1], in.attrs[2] != 0);
     }
     scatter_lanes(dst + r * d.rep, dense, d, p, p.on(r));
   }

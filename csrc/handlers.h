@@ -13,7 +13,7 @@ void run_lanes(Machine&, const Instr&);
 void check_dup(const Program&, const Instr&);
 void check_shift(const Program&, const Instr&);
 
-#define MCO_HANDLERS(check, run)             \
+#define MCO_HANDLERS(check, run)            \
   void check(const Program&, const Instr&); \
   void run(Machine&, const Instr&);
 MCO_HANDLERS(check_gather, run_vgather)

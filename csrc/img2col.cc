@@ -17,12 +17,11 @@ struct Range {
 };
 
 constexpr Range kRanges[] = {
-    {"pad_l", 0, 255},       {"pad_r", 0, 255},       {"pad_t", 0, 255},     {"pad_b", 0, 255},
-    {"l1_h", 1, 32767},      {"l1_w", 1, 32767},      {"stride_w", 1, 63},   {"stride_h", 1, 63},
-    {"filter_w", 1, 255},    {"filter_h", 1, 255},    {"dilation_w", 1, 255}, {"dilation_h", 1, 255},
-    {"first_w", 0, 65535},   {"first_h", 0, 65535},   {"k_ext", 0, 65535},   {"m_ext", 0, 65535},
-    {"k_start", 0, 65535},   {"m_start", 0, 65535},   {"channels", 0, 65535}, {"c1", 0, 4095},
-    {"cout", 0, 65520},      {"jump", 0, 127},        {"repeat", 0, 255},
+    {"pad_l", 0, 255},      {"pad_r", 0, 255},      {"pad_t", 0, 255},     {"pad_b", 0, 255},      {"l1_h", 1, 32767},
+    {"l1_w", 1, 32767},     {"stride_w", 1, 63},    {"stride_h", 1, 63},   {"filter_w", 1, 255},   {"filter_h", 1, 255},
+    {"dilation_w", 1, 255}, {"dilation_h", 1, 255}, {"first_w", 0, 65535}, {"first_h", 0, 65535},  {"k_ext", 0, 65535},
+    {"m_ext", 0, 65535},    {"k_start", 0, 65535},  {"m_start", 0, 65535}, {"channels", 0, 65535}, {"c1", 0, 4095},
+    {"cout", 0, 65520},     {"jump", 0, 127},       {"repeat", 0, 255},
 };
 
 // Byte range [lo, hi) that a set of 32-byte blocks takes.
@@ -146,8 +145,8 @@ void run_load3dv1(Machine& m, const Instr& in) {
   for (int64_t r = 0; r < repeat; ++r) {
     for (int64_t i = 0; i < kFractalSide; ++i) {
       const int64_t block = blocks[size_t(r * kFractalSide + i)];
-      std::memcpy(dst + r * jump * kFractalBytes + i * kBlockBytes,
-                  block < 0 ? pad.bytes : src + block * kBlockBytes, size_t(kBlockBytes));
+      std::memcpy(dst + r * jump * kFractalBytes + i * kBlockBytes, block < 0 ? pad.bytes : src + block * kBlockBytes,
+                  size_t(kBlockBytes));
     }
   }
 }

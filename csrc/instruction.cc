@@ -20,8 +20,8 @@ struct Row {
 
 #define MASK "mask0 mask1 repeat "
 #define UNARY "dst* src", MASK "dst_blk dst_rep src_blk src_rep", "mask_kind", check_lanes, run_lanes
-#define BINARY "dst* src0 src1", MASK "dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep", "mask_kind", \
-    check_lanes, run_lanes
+#define BINARY \
+  "dst* src0 src1", MASK "dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep", "mask_kind", check_lanes, run_lanes
 #define SCALAR "dst* src", MASK "scalar dst_blk dst_rep src_blk src_rep", "mask_kind", check_lanes, run_lanes
 #define REDUCE "dst* src", MASK "dst_rep src_blk src_rep", "mask_kind", check_reduce, run_reduce
 #define NCHW_TENSORS                                                                                       \
@@ -31,33 +31,51 @@ struct Row {
 #define WINDOW "pad_l pad_r pad_t pad_b l1_h l1_w stride_w stride_h filter_w filter_h dilation_w dilation_h "
 
 const Row kRows[] = {
-    {"vabs", UNARY, kAbs}, {"vrelu", UNARY, kRelu}, {"vexp", UNARY, kExp}, {"vln", UNARY, kLn},
-    {"vrec", UNARY, kRec}, {"vsqrt", UNARY, kSqrt}, {"vrsqrt", UNARY, kRsqrt}, {"vnot", UNARY, kNot},
-    {"vadd", BINARY, kAdd}, {"vsub", BINARY, kSub}, {"vmul", BINARY, kMul}, {"vdiv", BINARY, kDiv},
-    {"vmax", BINARY, kMax}, {"vmin", BINARY, kMin}, {"vand", BINARY, kAnd}, {"vor", BINARY, kOr},
-    {"vaddrelu", BINARY, kAddRelu}, {"vsubrelu", BINARY, kSubRelu},
-    {"vmla", BINARY, kMla}, {"vmadd", BINARY, kMadd}, {"vmaddrelu", BINARY, kMaddRelu},
-    {"vadds", SCALAR, kAdds}, {"vmuls", SCALAR, kMuls}, {"vmaxs", SCALAR, kMaxs}, {"vmins", SCALAR, kMins},
-    {"vlrelu", SCALAR, kLrelu}, {"vaxpy", SCALAR, kAxpy},
+    {"vabs", UNARY, kAbs},
+    {"vrelu", UNARY, kRelu},
+    {"vexp", UNARY, kExp},
+    {"vln", UNARY, kLn},
+    {"vrec", UNARY, kRec},
+    {"vsqrt", UNARY, kSqrt},
+    {"vrsqrt", UNARY, kRsqrt},
+    {"vnot", UNARY, kNot},
+    {"vadd", BINARY, kAdd},
+    {"vsub", BINARY, kSub},
+    {"vmul", BINARY, kMul},
+    {"vdiv", BINARY, kDiv},
+    {"vmax", BINARY, kMax},
+    {"vmin", BINARY, kMin},
+    {"vand", BINARY, kAnd},
+    {"vor", BINARY, kOr},
+    {"vaddrelu", BINARY, kAddRelu},
+    {"vsubrelu", BINARY, kSubRelu},
+    {"vmla", BINARY, kMla},
+    {"vmadd", BINARY, kMadd},
+    {"vmaddrelu", BINARY, kMaddRelu},
+    {"vadds", SCALAR, kAdds},
+    {"vmuls", SCALAR, kMuls},
+    {"vmaxs", SCALAR, kMaxs},
+    {"vmins", SCALAR, kMins},
+    {"vlrelu", SCALAR, kLrelu},
+    {"vaxpy", SCALAR, kAxpy},
     {"vshl", "dst* src", MASK "scalar dst_blk dst_rep src_blk src_rep", "mask_kind", check_shift, run_lanes, kShl},
     {"vshr", "dst* src", MASK "scalar dst_blk dst_rep src_blk src_rep", "mask_kind round_en", check_shift, run_lanes,
      kShr},
     {"vector_dup", "dst*", MASK "scalar dst_blk dst_rep", "mask_kind", check_dup, run_lanes, kDup},
-    {"vconv", "dst* src", MASK "deqscale dst_blk dst_rep src_blk src_rep", "mask_kind round_mode has_deq",
-     check_vconv, run_vconv, 0},
-    {"vcmpv", "dst* src0 src1", "repeat src0_blk src0_rep src1_blk src1_rep", "compare", check_compare, run_compare,
-     0},
+    {"vconv", "dst* src", MASK "deqscale dst_blk dst_rep src_blk src_rep", "mask_kind round_mode has_deq", check_vconv,
+     run_vconv, 0},
+    {"vcmpv", "dst* src0 src1", "repeat src0_blk src0_rep src1_blk src1_rep", "compare", check_compare, run_compare, 0},
     {"vcmpvs", "dst* src", "repeat scalar src_blk src_rep", "compare", check_compare, run_compare, 1},
     {"vsel", "dst* sel src0 src1", MASK "dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep", "mask_kind mode",
      check_select, run_select, 0},
     {"vsels", "dst* sel src0", MASK "scalar dst_blk dst_rep src0_blk src0_rep", "mask_kind mode", check_select,
      run_select, 1},
     {"vcadd", REDUCE, kReduceAdd},
-    {"vcmax", "dst* src", MASK "dst_rep src_blk src_rep", "mask_kind index_low", check_reduce, run_reduce,
-     kReduceMax},
-    {"vcmin", "dst* src", MASK "dst_rep src_blk src_rep", "mask_kind index_low", check_reduce, run_reduce,
-     kReduceMin},
-    {"vcgadd", REDUCE, kGroupAdd}, {"vcgmax", REDUCE, kGroupMax}, {"vcgmin", REDUCE, kGroupMin},
+    {"vcmax", "dst* src", MASK "dst_rep src_blk src_rep", "mask_kind index_low", check_reduce, run_reduce, kReduceMax},
+    {"vcmin", "dst* src", MASK "dst_rep src_blk src_rep", "mask_kind index_low", check_reduce, run_reduce, kReduceMin},
+    {"vcgadd", REDUCE, kGroupAdd},
+    {"vcgmax", REDUCE, kGroupMax},
+    {"vcgmin", REDUCE, kGroupMin},
     {"vcpadd", REDUCE, kPairAdd},
     {"vnchwconv", NCHW_TENSORS, "repeat dst_rep src_rep", "dst_high src_high", check_nchw, run_nchw, 0},
     {"vtranspose", "dst* src", "", "", check_vtranspose, run_vtranspose, 0},
@@ -95,14 +113,14 @@ const Row kRows[] = {
     {"vpadding", "dst* src", MASK "dst_blk dst_rep src_blk src_rep", "mask_kind pad_mode pad_side", check_padding,
      run_vpadding, 0},
     {"vbi", "dst* src0 src1 offset", MASK "h_repeat dst_blk dst_rep", "mask_kind repeat_mode", check_vbi, run_vbi, 0},
-    {"vreduce", "dst* src0 src1 count*", "mask0 repeat src0_blk src0_rep src1_rep", "mask_kind pattern",
-     check_vreduce, run_vreduce, 0},
+    {"vreduce", "dst* src0 src1 count*", "mask0 repeat src0_blk src0_rep src1_rep", "mask_kind pattern", check_vreduce,
+     run_vreduce, 0},
     {"vmulconv", "dst* src0 src1", MASK "dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep", "mask_kind",
      check_mulconv, run_two_sources, 0},
-    {"vadddeqrelu", "dst* src0 src1", MASK "deqscale dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep",
-     "mask_kind", check_adddeq, run_two_sources, 1},
-    {"vsels0", "dst* sel src1", MASK "scalar dst_blk dst_rep src1_blk src1_rep", "mask_kind mode",
-     check_select_scalars, run_select_scalars, 0},
+    {"vadddeqrelu", "dst* src0 src1", MASK "deqscale dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep", "mask_kind",
+     check_adddeq, run_two_sources, 1},
+    {"vsels0", "dst* sel src1", MASK "scalar dst_blk dst_rep src1_blk src1_rep", "mask_kind mode", check_select_scalars,
+     run_select_scalars, 0},
     {"vselss", "dst* sel", MASK "scalar scalar1 dst_blk dst_rep", "mask_kind mode", check_select_scalars,
      run_select_scalars, 1},
     {"vconv_deq", "dst* src scale", MASK "deqscale dst_blk dst_rep src_blk src_rep", "mask_kind high vector",
@@ -111,8 +129,8 @@ const Row kRows[] = {
     {"vextract", "dst* src", "repeat", "field", check_field, run_field, 1},
     {"vrpsort16", "dst* src", "repeat", "", check_rpsort, run_rpsort, 0},
     {"vsort32", "dst* src0 src1", "repeat", "", check_sort32, run_sort32, 0},
-    {"vmrgsort", "dst* src0 src1 src2 src3 sr*", "len0 len1 len2 len3 repeat", "lists suspend record",
-     check_mrgsort, run_mrgsort, 0},
+    {"vmrgsort", "dst* src0 src1 src2 src3 sr*", "len0 len1 len2 len3 repeat", "lists suspend record", check_mrgsort,
+     run_mrgsort, 0},
     {"vrpac", "dst* src", "repeat scalar", "", check_scores, run_rpac, 0},
     {"vaadd", "dst* src0 src1", "repeat", "", check_scores, run_vaadd, 0},
     {"viou", "dst* src0 src1", "repeat scalar", "", check_scores, run_viou, 0},
@@ -150,7 +168,9 @@ std::map<std::string, OpInfo> make_table() {
 }
 
 // Arguments that are values; every other one is a count, a distance or a mask.
-bool is_value_arg(const std::string& name) { return name == "scalar" || name == "scalar1" || name == "deqscale" || name == "pad_value"; }
+bool is_value_arg(const std::string& name) {
+  return name == "scalar" || name == "scalar1" || name == "deqscale" || name == "pad_value";
+}
 
 std::string dtype_list(uint32_t bits) {
   std::string text;
@@ -238,8 +258,8 @@ void need_scope(const Program& p, const Instr& instr, int tensor, uint32_t scope
 
 void need_attr(const Program& p, const Instr& instr, const char* name, int64_t low, int64_t high) {
   const int64_t v = instr.attrs[size_t(attr_index(*instr.op, name))];
-  if (v < low || v > high) refuse(p, instr, name, std::to_string(v), format("%lld to %lld", (long long)low,
-                                                                            (long long)high));
+  if (v < low || v > high)
+    refuse(p, instr, name, std::to_string(v), format("%lld to %lld", (long long)low, (long long)high));
 }
 
 }  // namespace mco

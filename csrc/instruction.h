@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction table: names, operand roles, arguments, attributes and handlers, as in ms_custom_ops/tik/isa.py.
+// The instruction table: names, operand roles, arguments, attributes and handlers, as in ms_custom_ops/program/isa.py.
 #pragma once
 
 #include <string>
@@ -27,9 +27,9 @@ struct OpInfo {
   std::string name;
   std::vector<std::string> tensors, args, attrs;  // tensor names without their marks
   std::vector<bool> written;                      // "*" and "+"
-  Check check;      // what can be refused while loading: dtypes, scopes, attributes
+  Check check;                                    // what can be refused while loading: dtypes, scopes, attributes
   Handler run;
-  int code;         // for handlers that serve several instructions
+  int code;  // for handlers that serve several instructions
   LaneShape shape;
 };
 

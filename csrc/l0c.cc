@@ -25,10 +25,14 @@ void limit(const Machine& m, const Instr& in, const char* name, int64_t value) {
 // Element of L0C, from the head of the burst, that is written as number `e`.
 int64_t element_of(int64_t mode, int64_t e) {
   switch (mode) {
-    case 1: return e / 16 * kFractalElements + e % 16;
-    case 2: return e / 64 * kFractalElements + e % 64 / 4 * kFractalSide + e % 4;
-    case 3: return e / 256 * kFractalElements + e % 128 / 8 * kFractalSide + e / 128 % 2 * 8 + e % 8;
-    default: return e;
+    case 1:
+      return e / 16 * kFractalElements + e % 16;
+    case 2:
+      return e / 64 * kFractalElements + e % 64 / 4 * kFractalSide + e % 4;
+    case 3:
+      return e / 256 * kFractalElements + e % 128 / 8 * kFractalSide + e / 128 % 2 * 8 + e % 8;
+    default:
+      return e;
   }
 }
 
@@ -38,10 +42,14 @@ int64_t burst_elements(int64_t mode, int64_t burst) {
 
 int64_t reach(int64_t mode, int64_t burst) {
   switch (mode) {
-    case 1: return (burst - 1) * kFractalElements + kFractalSide;
-    case 2: return burst * kFractalElements - 12;
-    case 3: return burst / 2 * kFractalElements + burst % 2 * (kFractalElements - 8);
-    default: return burst * kUnit[mode];
+    case 1:
+      return (burst - 1) * kFractalElements + kFractalSide;
+    case 2:
+      return burst * kFractalElements - 12;
+    case 3:
+      return burst / 2 * kFractalElements + burst % 2 * (kFractalElements - 8);
+    default:
+      return burst * kUnit[mode];
   }
 }
 
@@ -72,7 +80,7 @@ struct Convert {
     const int64_t shift = int64_t(scale >> 32 & 15) + 1;
     if (dst == I16) return integer(to, clamp_to(double(load_int(from, src) >> shift), I16));
     const float factor = bits_as<float>(uint32_t(scale) & (short_scale ? 0xffffe000u : 0xffffffffu));
-    float value = src == F32 ? load_float(from, F32)
+    float value = src == F32        ? load_float(from, F32)
                   : scale >> 36 & 1 ? float(clamp_to(double(load_int(from, src) >> shift), I16))
                                     : float(load_int(from, src));
     if (dst == F16) return rounded(to, value * factor);
@@ -122,13 +130,14 @@ void check_l0c_out(const Program& p, const Instr& in) {
   need_scope(p, in, kSrc, kOnChip);
   const DType dst = in.tensors[kDst].dtype, src = in.tensors[kSrc].dtype;
   const int64_t quant = in.attrs[2], store = in.attrs[3], flags = in.attrs[4];
-  const bool good = quant == 0 ? casts(src, dst)
-                    : quant == 1 ? (src == I32 || src == F16) && dst == F16 : quantizes(src, dst);
+  const bool good = quant == 0   ? casts(src, dst)
+                    : quant == 1 ? (src == I32 || src == F16) && dst == F16
+                                 : quantizes(src, dst);
   const char* const accepted[] = {"equal dtypes or a cast", "int32 or float16 to float16",
                                   "int32 or float32 to a quantized dtype"};
   if (!good) {
-    refuse(p, in, format("conversion with quant %d", int(quant)),
-           format("%s to %s", kDTypeName[src], kDTypeName[dst]), accepted[quant]);
+    refuse(p, in, format("conversion with quant %d", int(quant)), format("%s to %s", kDTypeName[src], kDTypeName[dst]),
+           accepted[quant]);
   }
   need_dtype(p, in, kSrc, bit(F16) | bit(F32) | bit(I32) | bit(U32));
   const bool halves = (kBytes8 & bit(dst)) && p.buffers[in.tensors[kDst].buffer].scope != GM && in.attrs[0] < 4;

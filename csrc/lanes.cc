@@ -107,8 +107,10 @@ void set_mask(const Source& s, Plan& p) {
     const uint64_t high = uint64_t(s.raw(at + 1)), low = uint64_t(mask0);
     const bool beyond = p.lanes < 64 ? (low >> p.lanes || high) : p.lanes < 128 && high >> (p.lanes - 64) != 0;
     if (beyond) {
-      s.refuse("mask", high ? format("0x%llx%016llx", (unsigned long long)high, (unsigned long long)low)
-                            : format("0x%llx", (unsigned long long)low), format("bits of %d lanes", p.lanes));
+      s.refuse("mask",
+               high ? format("0x%llx%016llx", (unsigned long long)high, (unsigned long long)low)
+                    : format("0x%llx", (unsigned long long)low),
+               format("bits of %d lanes", p.lanes));
     }
     p.by_bits = true;
     p.bits[0] = low;
@@ -257,8 +259,8 @@ bool meets(const Plan& p, const int64_t at[4]) {
   for (int i = 1; i < p.operands; ++i) {
     const Lanes& s = p.operand[i];
     if (!overlap_at(at[0], d, at[i], s) || interleaved(at[0], d, at[i], s)) continue;
-    const bool in_place = at[0] == at[i] && s.blk == d.blk && d.blk >= kBlockBytes &&
-                          (s.rep == d.rep || p.repeats == 1);
+    const bool in_place =
+        at[0] == at[i] && s.blk == d.blk && d.blk >= kBlockBytes && (s.rep == d.rep || p.repeats == 1);
     if (!in_place) return true;
   }
   return false;

@@ -33,10 +33,10 @@ struct Plan {
   int64_t flat = 0;   // elements, when the lanes of every operand lie one after the other; else 0
   bool by_bits = false;
   enum Meeting : uint8_t { kLook, kApart, kMeet } meeting = kLook;  // of dst with a source, as meets() says
-  Lanes operand[4];  // dst, then sources
-  uint64_t bits[kMaxLanes / 64] = {};     // by_bits; a mask has 128 bits at most
-  int first = 0, end = 0;                 // lanes [first, end) hold every lane that is on (by_bits)
-  alignas(32) uint8_t keep[kVectorBytes]; // by_bits: 0xFF for the bytes of lanes of dst that are off
+  Lanes operand[4];                                                 // dst, then sources
+  uint64_t bits[kMaxLanes / 64] = {};                               // by_bits; a mask has 128 bits at most
+  int first = 0, end = 0;                  // lanes [first, end) hold every lane that is on (by_bits)
+  alignas(32) uint8_t keep[kVectorBytes];  // by_bits: 0xFF for the bytes of lanes of dst that are off
   bool empty() const { return repeats == 0 || (by_bits ? !(bits[0] | bits[1]) : count == 0 && last == 0); }
   int64_t on(int64_t repeat) const { return repeat + 1 == repeats ? last : count; }
 };

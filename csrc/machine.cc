@@ -147,19 +147,31 @@ Flow Machine::body(const Body& statements) {
   for (const Statement& s : statements) {
     Flow flow = Flow::Next;
     switch (s.what) {
-      case What::Instr: s.instr->op->run(*this, *s.instr); break;
-      case What::For: flow = loop(s); break;
+      case What::Instr:
+        s.instr->op->run(*this, *s.instr);
+        break;
+      case What::For:
+        flow = loop(s);
+        break;
       case What::If: {
         const Value v = eval(s.a, s.loc);
         const bool taken = is_float(program.exprs.dtype(s.a)) ? v.f != 0 : v.i != 0;
         flow = body(taken ? s.body : s.orelse);
         break;
       }
-      case What::Assign: assign(s); break;
-      case What::Load: load(s); break;
-      case What::Store: store(s); break;
-      case What::Alloc: break;
-      case What::Jump: return s.jump;
+      case What::Assign:
+        assign(s);
+        break;
+      case What::Load:
+        load(s);
+        break;
+      case What::Store:
+        store(s);
+        break;
+      case What::Alloc:
+        break;
+      case What::Jump:
+        return s.jump;
     }
     if (flow != Flow::Next) return flow;
   }

@@ -70,8 +70,8 @@ class Machine {
   Run& run;
   Arena& arena;
   const Kernels& kernels;
-  bool saturate;          // of 16-bit floats; set_mode changes it
-  bool wrap_int = false;  // vconv into an integer keeps the low bits
+  bool saturate;           // of 16-bit floats; set_mode changes it
+  bool wrap_int = false;   // vconv into an integer keeps the low bits
   DType atomic = kDTypes;  // kDTypes: moves to GM overwrite
 
  private:
@@ -92,8 +92,7 @@ class Machine {
     arena.note_write(where, at + int64_t(lo) - base, at + int64_t(hi) - base);
   }
   uint8_t* near(const Operand& o, uint32_t loc, Wide lo, Wide hi, bool settled);
-  uint8_t* locate(const Operand& o, const char* op, const char* name, uint32_t loc, Wide lo, Wide hi,
-                  bool settled);
+  uint8_t* locate(const Operand& o, const char* op, const char* name, uint32_t loc, Wide lo, Wide hi, bool settled);
   void settle();  // waits for the block's turn and lands its logged adds
 
   Registers registers_;

@@ -204,7 +204,8 @@ void CheckSource(const OpData& data) {
   }
   if (current == data.source) return;
   throw Error(data.op + ": the graph was compiled from kernel sources " + data.source + ", the present ones are " +
-              current + "; accepted: the same sources. Delete the folder of MindSpore's compiler cache "
+              current +
+              "; accepted: the same sources. Delete the folder of MindSpore's compiler cache "
               "(MS_COMPILER_CACHE_PATH) so that the graph is compiled anew, or export the MindIR file again");
 }
 

@@ -124,11 +124,9 @@ void run_nd2nz(Machine& m, const Instr& in) {
   if (!matrices || !rows || !columns) return;
   const int size = in.tensors[0].size;
   const int64_t k0 = kBlockBytes / size, blocks = ceil_div(columns, k0);
-  const Wide src_end =
-      wide_product(wide_product(matrices - 1, src_nd) + wide_product(rows - 1, src_n) + columns, size);
-  const Wide dst_end =
-      wide_product(wide_product(matrices - 1, dst_nd), size) +
-      wide_product(wide_product(blocks - 1, dst_c0) + wide_product(rows - 1, dst_n) + 1, kBlockBytes);
+  const Wide src_end = wide_product(wide_product(matrices - 1, src_nd) + wide_product(rows - 1, src_n) + columns, size);
+  const Wide dst_end = wide_product(wide_product(matrices - 1, dst_nd), size) +
+                       wide_product(wide_product(blocks - 1, dst_c0) + wide_product(rows - 1, dst_n) + 1, kBlockBytes);
   const uint8_t* src = m.read(in, 1, 0, src_end);
   uint8_t* dst = m.write(in, 0, 0, dst_end);
   const int64_t whole = columns / k0, tail = columns % k0 * size;

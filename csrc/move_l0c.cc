@@ -22,7 +22,9 @@ struct Converter {
   // n elements; both sides dense. `dst` may be `src` only when their sizes agree.
   void operator()(uint8_t* to, const uint8_t* from, int64_t n) const {
     switch (way) {
-      case Way::Copy: std::memmove(to, from, size_t(n * kSize[src])); break;
+      case Way::Copy:
+        std::memmove(to, from, size_t(n * kSize[src]));
+        break;
       case Way::FloatToHalf:
         kernels.float_to_half(reinterpret_cast<uint16_t*>(to), reinterpret_cast<const float*>(from), n, saturate);
         break;
@@ -30,7 +32,8 @@ struct Converter {
         kernels.half_to_float(reinterpret_cast<float*>(to), reinterpret_cast<const uint16_t*>(from), n);
         break;
       case Way::IntToHalf:
-        for (int64_t i = 0; i < n; ++i) store_float(to + 2 * i, float(load_int(from + 4 * i, I32)) * scale, F16, saturate);
+        for (int64_t i = 0; i < n; ++i)
+          store_float(to + 2 * i, float(load_int(from + 4 * i, I32)) * scale, F16, saturate);
     }
     if (relu) clamp(to, n);
   }
@@ -130,8 +133,8 @@ void run_fixpipe(Machine& m, const Instr& in) {
   const int64_t count = m.arg(in, 0), length = m.arg(in, 1), src_gap = m.arg(in, 2), dst_gap = m.arg(in, 3);
   const int64_t src_size = in.tensors[1].size, dst_size = in.tensors[0].size;
   if (length % src_size) {
-    m.refuse(in, "burst_len", format("%lld bytes", (long long)length), format("a multiple of %lld",
-                                                                              (long long)src_size));
+    m.refuse(in, "burst_len", format("%lld bytes", (long long)length),
+             format("a multiple of %lld", (long long)src_size));
   }
   const Converter convert = converter(m, in, in.attrs[1] != 0);
   const int64_t elements = length / src_size, written = elements * dst_size;

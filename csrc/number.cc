@@ -19,7 +19,8 @@ namespace {
 int64_t double_to_int(double d, DType t) {
   if (d != d) return 0;
   switch (t) {
-    case BOOL: return d != 0;
+    case BOOL:
+      return d != 0;
     case U64:
       if (d <= 0) return 0;
       if (d >= 0x1p64) return -1;
@@ -28,7 +29,8 @@ int64_t double_to_int(double d, DType t) {
       if (d >= 0x1p63) return INT64_MAX;
       if (d < -0x1p63) return INT64_MIN;
       return int64_t(d);
-    default: break;
+    default:
+      break;
   }
   const int bits = kSize[t] * 8;
   const double high = is_signed(t) ? std::ldexp(1.0, bits - 1) - 1 : std::ldexp(1.0, bits) - 1;

@@ -61,10 +61,14 @@ inline float to_float_odd(double d) {
 // float64 rounded once to nearest even in a float dtype.
 inline double round_to_dtype(double d, DType t) {
   switch (t) {
-    case F32: return double(float(d));
-    case F16: return double(half_to_float(float_to_half(to_float_odd(d))));
-    case BF16: return double(bfloat_to_float(float_to_bfloat(to_float_odd(d))));
-    default: return d;
+    case F32:
+      return double(float(d));
+    case F16:
+      return double(half_to_float(float_to_half(to_float_odd(d))));
+    case BF16:
+      return double(bfloat_to_float(float_to_bfloat(to_float_odd(d))));
+    default:
+      return d;
   }
 }
 
@@ -107,24 +111,37 @@ inline int64_t load_int(const void* at, DType t) {
   uint64_t raw = 0;
   std::memcpy(&raw, at, kSize[t]);
   switch (t) {
-    case I8: return int8_t(raw);
-    case I16: return int16_t(raw);
-    case I32: return int32_t(raw);
-    case BOOL: return raw != 0;
-    default: return int64_t(raw);
+    case I8:
+      return int8_t(raw);
+    case I16:
+      return int16_t(raw);
+    case I32:
+      return int32_t(raw);
+    case BOOL:
+      return raw != 0;
+    default:
+      return int64_t(raw);
   }
 }
 
 inline int64_t wrap_int(int64_t value, DType t) {
   switch (t) {
-    case I8: return int8_t(value);
-    case U8: return uint8_t(value);
-    case I16: return int16_t(value);
-    case U16: return uint16_t(value);
-    case I32: return int32_t(value);
-    case U32: return uint32_t(value);
-    case BOOL: return value != 0;
-    default: return value;
+    case I8:
+      return int8_t(value);
+    case U8:
+      return uint8_t(value);
+    case I16:
+      return int16_t(value);
+    case U16:
+      return uint16_t(value);
+    case I32:
+      return int32_t(value);
+    case U32:
+      return uint32_t(value);
+    case BOOL:
+      return value != 0;
+    default:
+      return value;
   }
 }
 

@@ -11,8 +11,8 @@
 namespace mco {
 
 constexpr int kBlocks = int(kVectorBytes / kBlockBytes);
-constexpr uint32_t kMoved = bit(F16) | bit(BF16) | bit(F32) | bit(I8) | bit(U8) | bit(I16) | bit(U16) | bit(I32) |
-                            bit(U32) | bit(BOOL);
+constexpr uint32_t kMoved =
+    bit(F16) | bit(BF16) | bit(F32) | bit(I8) | bit(U8) | bit(I16) | bit(U16) | bit(I32) | bit(U32) | bit(BOOL);
 constexpr uint32_t kScores = bit(F16) | bit(F32);
 
 // Bytes [lo, hi) that some accesses touch; empty until the first.

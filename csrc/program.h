@@ -68,12 +68,12 @@ enum class Flow : uint8_t { Break, Continue, Return, Next };
 struct Statement {
   What what = What::Alloc;
   Flow jump = Flow::Next;
-  bool block = false;     // For: the multi-core loop
+  bool block = false;  // For: the multi-core loop
   uint32_t loc = 0;
   uint32_t index = 0;     // register (For, Assign, Load) or buffer (Alloc)
   uint32_t a = 0, b = 0;  // root expressions: For begin and end, If cond, Assign and Store value
   std::unique_ptr<Instr> instr;
-  Operand ref;            // Load, Store
+  Operand ref;  // Load, Store
   Body body, orelse;
 };
 

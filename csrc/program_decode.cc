@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Binary form to Program: header, tables and their checks. The layout is described in ms_custom_ops/tik/codec.py.
+// Binary form to Program: header, tables and their checks. The layout is described in ms_custom_ops/program/codec.py.
 #include <algorithm>
 #include <cstring>
 
@@ -53,8 +53,8 @@ Buffer read_buffer(Reader& in, const Strings& strings) {
   const uint8_t scope = in.take<uint8_t>();
   b.dtype = dtype_code(in.take<uint8_t>());
   const uint8_t kind = in.take<uint8_t>(), flags = in.take<uint8_t>();
-  if (scope >= kScopes || kind > uint8_t(Kind::Local)) fail("program bytes: buffer %s: scope %u, kind %u",
-                                                            b.name.c_str(), scope, kind);
+  if (scope >= kScopes || kind > uint8_t(Kind::Local))
+    fail("program bytes: buffer %s: scope %u, kind %u", b.name.c_str(), scope, kind);
   b.scope = Scope(scope);
   b.kind = Kind(kind);
   b.atomic_init = flags & 1;
@@ -126,7 +126,8 @@ void read_index_list(Reader& in, size_t limit, const char* what, std::vector<uin
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t index = in.take<uint32_t>();
     if (index >= limit) fail("program bytes: %s number %u; the table has %zu", what, index, limit);
-    if (std::find(out.begin(), out.end(), index) != out.end()) fail("program bytes: %s %u is listed twice", what, index);
+    if (std::find(out.begin(), out.end(), index) != out.end())
+      fail("program bytes: %s %u is listed twice", what, index);
     out.push_back(index);
   }
 }
@@ -139,8 +140,8 @@ void read_gm_lists(Reader& in, Program& p) {
   std::vector<uint8_t> fed(p.buffers.size(), 0);
   for (const auto* list : {&p.inputs, &p.outputs, &p.workspaces}) {
     for (uint32_t i : *list) {
-      if (p.buffers[i].scope != GM) fail("program bytes: %s is fed but lies in %s", p.buffers[i].name.c_str(),
-                                         kScopeName[p.buffers[i].scope]);
+      if (p.buffers[i].scope != GM)
+        fail("program bytes: %s is fed but lies in %s", p.buffers[i].name.c_str(), kScopeName[p.buffers[i].scope]);
       if (list == &p.workspaces && fed[i]) fail("program bytes: workspace %s is also fed", p.buffers[i].name.c_str());
       if (list != &p.workspaces) fed[i] = 1;
     }
@@ -148,8 +149,11 @@ void read_gm_lists(Reader& in, Program& p) {
   for (uint32_t i = 0; i < p.buffers.size(); ++i) {
     const Buffer& b = p.buffers[i];
     if (b.scope != GM || fed[i]) continue;
-    if (b.size_bytes < 0) fail("%s: workspace %s has an unknown size; accepted: a GM tensor of known size, or one that "
-                               "is fed", p.name.c_str(), b.name.c_str());
+    if (b.size_bytes < 0)
+      fail(
+          "%s: workspace %s has an unknown size; accepted: a GM tensor of known size, or one that "
+          "is fed",
+          p.name.c_str(), b.name.c_str());
     if (std::find(p.workspaces.begin(), p.workspaces.end(), i) == p.workspaces.end()) p.workspaces.push_back(i);
   }
 }
@@ -172,8 +176,8 @@ Strings read_strings(Reader& in) {
 Operand read_operand(Reader& in, Program& p) {
   Operand o;
   o.buffer = in.take<uint32_t>();
-  if (o.buffer >= p.buffers.size()) fail("program bytes: buffer number %u; the table has %zu", o.buffer,
-                                         p.buffers.size());
+  if (o.buffer >= p.buffers.size())
+    fail("program bytes: buffer number %u; the table has %zu", o.buffer, p.buffers.size());
   const uint32_t offset = in.take<uint32_t>();
   o.dtype = dtype_code(in.take<uint8_t>());
   o.size = kSize[o.dtype];
@@ -183,8 +187,8 @@ Operand read_operand(Reader& in, Program& p) {
 }
 
 uint32_t read_root(Program& p, uint32_t index) {
-  if (index >= p.exprs.nodes.size()) fail("program bytes: expression number %u; the table has %zu", index,
-                                          p.exprs.nodes.size());
+  if (index >= p.exprs.nodes.size())
+    fail("program bytes: expression number %u; the table has %zu", index, p.exprs.nodes.size());
   return p.exprs.root(index);
 }
 
@@ -204,8 +208,10 @@ std::unique_ptr<Program> decode_program(const uint8_t* bytes, size_t size) {
   if (version != kVersion) fail("program bytes: version %u; this release reads version %u", version, kVersion);
   const uint8_t* payload = bytes + kHeaderBytes;
   if (size - kHeaderBytes != length || crc32(payload, length) != crc) {
-    fail("program bytes: %zu bytes of payload do not match the header (length %llu, CRC-32): the file is truncated or "
-         "corrupt", size - kHeaderBytes, (unsigned long long)length);
+    fail(
+        "program bytes: %zu bytes of payload do not match the header (length %llu, CRC-32): the file is truncated or "
+        "corrupt",
+        size - kHeaderBytes, (unsigned long long)length);
   }
   Reader in(payload, length);
   auto p = std::make_unique<Program>();

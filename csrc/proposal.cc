@@ -130,7 +130,8 @@ void run_mrgch(Machine& m, const Instr& in) {
   uint8_t* dst = m.write(in, 0, 0, Wide(repeat) * kBlocks * kept);
   for (int64_t r = 0; r < repeat; ++r) {
     uint8_t row[kBlocks * kKept * 2];
-    for (int b = 0; b < kBlocks; ++b) std::memcpy(row + b * kept, src + r * kVectorBytes + b * kBlockBytes, size_t(kept));
+    for (int b = 0; b < kBlocks; ++b)
+      std::memcpy(row + b * kept, src + r * kVectorBytes + b * kBlockBytes, size_t(kept));
     std::memcpy(dst + r * kBlocks * kept, row, size_t(kBlocks * kept));
   }
 }
@@ -150,7 +151,8 @@ void run_rpn_cor(Machine& m, const Instr& in) {
   for (int64_t r = 0; r < repeat; ++r) {
     uint64_t bits = uint64_t(load_int(ir, U16));
     for (int i = 0; i < kGroup; ++i) {
-      if (load_int(vector + r * vector_rep + i * 2, U16) == 0) bits |= uint64_t(load_int(matrix + r * matrix_rep + i * 2, U16));
+      if (load_int(vector + r * vector_rep + i * 2, U16) == 0)
+        bits |= uint64_t(load_int(matrix + r * matrix_rep + i * 2, U16));
     }
     std::memcpy(ir, &bits, 2);
   }

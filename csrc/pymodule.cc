@@ -6,8 +6,15 @@
 namespace {
 
 PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_engine", "Native engine of ms_custom_ops; use ms_custom_ops.engine.", -1,
-    nullptr, nullptr, nullptr, nullptr, nullptr,
+    PyModuleDef_HEAD_INIT,
+    "_engine",
+    "Native engine of ms_custom_ops; use ms_custom_ops.engine.",
+    -1,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
+    nullptr,
 };
 
 }  // namespace

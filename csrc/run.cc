@@ -21,7 +21,9 @@ constexpr int64_t kMaxBarrierBlocks = 128;  // each of them needs a thread of it
 
 Run::Run(const Program& program, const mco_tensor* tensors, int n, const mco_scalar* scalars, int ns,
          const mco_options& options)
-    : program_(program), gm_(program.buffers.size()), deterministic_(options.deterministic != 0),
+    : program_(program),
+      gm_(program.buffers.size()),
+      deterministic_(options.deterministic != 0),
       threads_(options.threads > 0 ? options.threads : ThreadPool::instance().threads()) {
   const size_t wanted = program.input_scalars.size();
   if (ns < 0 || size_t(ns) != wanted || (ns > 0 && !scalars)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inner loops for x86-64 with avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c. Only called when the processor has them.
+// Inner loops for x86-64 with avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c. Only called when the processor has
+// them.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -13,11 +14,12 @@
 
 // In force until the end of this file: templates are instantiated there.
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c"))), \
+                             apply_to = function)
 #else
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
 #endif
-#pragma GCC diagnostic ignored "-Wpsabi"  // vector types never cross a call that is not inlined
+#pragma GCC diagnostic ignored "-Wpsabi"                // vector types never cross a call that is not inlined
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // of "undefined" values in the headers of GCC 12
 
 #define MCO_W 16

@@ -16,10 +16,23 @@ int sources_of(int op) { return op <= kMaddRelu ? 2 : op == kDup ? 0 : 1; }
 
 uint32_t accepted_dtypes(int op) {
   switch (op) {
-    case kDiv: case kExp: case kLn: case kRec: case kSqrt: case kRsqrt: case kLrelu: return kFloats;
-    case kAnd: case kOr: case kNot: return kWords16;
-    case kShl: case kShr: return kIntegers;
-    default: return kNumeric;
+    case kDiv:
+    case kExp:
+    case kLn:
+    case kRec:
+    case kSqrt:
+    case kRsqrt:
+    case kLrelu:
+      return kFloats;
+    case kAnd:
+    case kOr:
+    case kNot:
+      return kWords16;
+    case kShl:
+    case kShr:
+      return kIntegers;
+    default:
+      return kNumeric;
   }
 }
 

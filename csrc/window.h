@@ -6,7 +6,7 @@
 
 namespace mco {
 
-// Value of an argument that must lie in the range its name has (ms_custom_ops/tik/reference/img2col.py).
+// Value of an argument that must lie in the range its name has (ms_custom_ops/engine/reference/img2col.py).
 int64_t ranged(const Machine& m, const Instr& in, const char* name, int64_t value);
 int64_t ranged_arg(const Machine& m, const Instr& in, const char* name);
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small decoder-only transformer; its attention is the TIK kernel or MindSpore's own operators."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -29,8 +30,9 @@ class GptConfig:
             if getattr(self, name) < 1:
                 raise ValueError(f"GptConfig: {name} must be at least 1, got {getattr(self, name)}")
         if self.width % self.heads:
-            raise ValueError(f"GptConfig: width must be a multiple of heads, got width={self.width}, "
-                             f"heads={self.heads}")
+            raise ValueError(
+                f"GptConfig: width must be a multiple of heads, got width={self.width}, heads={self.heads}"
+            )
 
 
 class FlashCore(nn.Cell):
@@ -41,8 +43,9 @@ class FlashCore(nn.Cell):
     """
 
     def construct(self, query, key, value):
-        out, _, _ = mco.ops.flash_attention(query.astype(ms.float16), key.astype(ms.float16),
-                                            value.astype(ms.float16), sparse_mode=CAUSAL)
+        out, _, _ = mco.ops.flash_attention(
+            query.astype(ms.float16), key.astype(ms.float16), value.astype(ms.float16), sparse_mode=CAUSAL
+        )
         return out.astype(ms.float32)
 
 

@@ -28,8 +28,7 @@ class MambaConfig:
                 raise ValueError(f"MambaConfig: {name} must be at least 1, got {getattr(self, name)}")
         if 2 * self.width % self.headdim:
             raise ValueError(
-                f"MambaConfig: 2 * width must be a multiple of headdim, got width={self.width}, "
-                f"headdim={self.headdim}"
+                f"MambaConfig: 2 * width must be a multiple of headdim, got width={self.width}, headdim={self.headdim}"
             )
 
 
@@ -154,9 +153,7 @@ def initialise(model: MambaLM, config: MambaConfig, seed: int) -> None:
     for name, parameter in sorted(model.parameters_and_names()):
         if name.endswith(("token_table", "proj.weight")):
             scale = config.layers**-0.5 if name.endswith("out_proj.weight") else 1.0
-            parameter.set_data(
-                Tensor((0.02 * scale * rng.standard_normal(parameter.shape)).astype(np.float32))
-            )
+            parameter.set_data(Tensor((0.02 * scale * rng.standard_normal(parameter.shape)).astype(np.float32)))
 
 
 def sample(logits: np.ndarray, temperature: float, rng: np.random.Generator) -> int:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small decoder-only language model whose attention is latent and sparse, with the training step of both phases."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -31,9 +32,19 @@ class MlaConfig:
         """The attention of one layer."""
         head = max(self.width // self.heads, 1)
         return mco.nn.SparseMLA(
-            self.width, self.heads, q_lora_rank=self.latent, kv_lora_rank=self.latent, qk_nope_head_dim=head,
-            qk_rope_head_dim=self.rope, v_head_dim=head, index_n_heads=self.index_heads,
-            index_head_dim=self.index_dim, index_topk=self.topk, max_length=self.context, seed=seed)
+            self.width,
+            self.heads,
+            q_lora_rank=self.latent,
+            kv_lora_rank=self.latent,
+            qk_nope_head_dim=head,
+            qk_rope_head_dim=self.rope,
+            v_head_dim=head,
+            index_n_heads=self.index_heads,
+            index_head_dim=self.index_dim,
+            index_topk=self.topk,
+            max_length=self.context,
+            seed=seed,
+        )
 
 
 class RMSNorm(nn.Cell):
@@ -127,8 +138,11 @@ def initialise(model: MlaLM, config: MlaConfig, seed: int) -> None:
     """Fills the weights outside attention from a NumPy generator: normal with deviation 0.02 for the token table and
     1 / sqrt(fan in) for the rest, the residual projection divided by sqrt(2 * layers)."""
     rng = np.random.default_rng(seed)
-    deviations = {"token_table": 0.02, "widen.weight": config.width**-0.5,
-                  "narrow.weight": (8 * config.layers * config.width) ** -0.5}
+    deviations = {
+        "token_table": 0.02,
+        "widen.weight": config.width**-0.5,
+        "narrow.weight": (8 * config.layers * config.width) ** -0.5,
+    }
     for name, parameter in sorted(model.parameters_and_names()):
         for end, deviation in deviations.items():
             if name.endswith(end):

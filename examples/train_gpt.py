@@ -8,6 +8,7 @@
 Both trainings start from the same weights and see the same samples in the same order. The output folder gets
 ``metrics.json`` and ``loss.png``; the last line says how far the two losses are apart.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -57,9 +58,13 @@ class Run:
     def summary(self) -> dict[str, float]:
         # The first step contains the compilation of the graph.
         steady = self.seconds[1:] or self.seconds
-        return {"first_loss": self.losses[0], "final_loss": self.losses[-1],
-                "fall": 1.0 - self.losses[-1] / self.losses[0],
-                "compile_and_first_step_s": self.seconds[0], "median_step_s": float(np.median(steady))}
+        return {
+            "first_loss": self.losses[0],
+            "final_loss": self.losses[-1],
+            "fall": 1.0 - self.losses[-1] / self.losses[0],
+            "compile_and_first_step_s": self.seconds[0],
+            "median_step_s": float(np.median(steady)),
+        }
 
 
 def read_text(path: Path | None) -> bytes:
@@ -74,8 +79,9 @@ def read_text(path: Path | None) -> bytes:
 def encode(text: bytes, context: int) -> tuple[np.ndarray, int]:
     """Byte-level tokens, a byte's id is its rank among the bytes that occur. Returns (ids int32, vocab)."""
     if len(text) < 2 * context:
-        raise click.ClickException(f"--text: needs at least {2 * context} bytes for --context {context}, "
-                                   f"has {len(text)}")
+        raise click.ClickException(
+            f"--text: needs at least {2 * context} bytes for --context {context}, has {len(text)}"
+        )
     alphabet, ids = np.unique(np.frombuffer(text, np.uint8), return_inverse=True)
     return ids.astype(np.int32), len(alphabet)
 
@@ -92,6 +98,7 @@ def batches(ids: np.ndarray, context: int, batch: int, seed: int, group: Group):
 
 def learning_rates(peak: float, warm_up: int, steps: int) -> list[float]:
     """Linear warm-up, then half a cosine down to a tenth of the peak."""
+
     def at(step: int) -> float:
         if step < warm_up:
             return peak * (step + 1) / warm_up
@@ -138,6 +145,7 @@ def weights_digest(model: Gpt) -> str:
 
 def compare_ranks(run: Run, out: Path, group: Group, timeout_s: float = 120.0) -> None:
     """Every rank writes the digest of its weights; rank 0 waits for all and fails unless they are equal."""
+
     def path(rank: int) -> Path:
         return out / f"weights-{run.attention}-rank{rank}.sha256"
 
@@ -150,14 +158,12 @@ def compare_ranks(run: Run, out: Path, group: Group, timeout_s: float = 120.0) -
     deadline = time.monotonic() + timeout_s
     while missing := [rank for rank in range(group.size) if not path(rank).exists()]:
         if time.monotonic() > deadline:
-            raise click.ClickException(f"ranks {missing} wrote no weight digest to {out} "
-                                       f"within {timeout_s:.0f} s")
+            raise click.ClickException(f"ranks {missing} wrote no weight digest to {out} within {timeout_s:.0f} s")
         time.sleep(0.1)
     digests = {rank: path(rank).read_text() for rank in range(group.size)}
     if len(set(digests.values())) != 1:
         raise click.ClickException(f"the ranks' {run.attention} weights differ after training: {digests}")
-    print(f"{run.attention}: the weights of {group.size} ranks agree bit for bit, "
-          f"sha256 {run.weights_sha256}")
+    print(f"{run.attention}: the weights of {group.size} ranks agree bit for bit, sha256 {run.weights_sha256}")
 
 
 def clear_digests(out: Path, group: Group) -> None:
@@ -183,17 +189,24 @@ def max_abs_diff(runs: list[Run]) -> float:
 
 def report(runs: list[Run], config: GptConfig, options: dict, group: Group, out: Path) -> None:
     """Writes metrics.json and loss.png and prints one line per training and the comparison last."""
-    metrics = {"model": asdict(config), "options": options, "ranks": group.size, "mindspore": ms.__version__,
-               "runs": {run.attention: {**run.summary(), **asdict(run)} for run in runs}}
+    metrics = {
+        "model": asdict(config),
+        "options": options,
+        "ranks": group.size,
+        "mindspore": ms.__version__,
+        "runs": {run.attention: {**run.summary(), **asdict(run)} for run in runs},
+    }
     if len(runs) == 2:
         metrics["max_abs_diff"] = max_abs_diff(runs)
     (out / "metrics.json").write_text(json.dumps(metrics, indent=1) + "\n")
     plot(runs, out / "loss.png")
     for run in runs:
         s = run.summary()
-        print(f"{run.attention}: loss {s['first_loss']:.4f} -> {s['final_loss']:.4f} (-{s['fall']:.0%}), "
-              f"median step {s['median_step_s'] * 1e3:.0f} ms, "
-              f"compilation and first step {s['compile_and_first_step_s']:.1f} s")
+        print(
+            f"{run.attention}: loss {s['first_loss']:.4f} -> {s['final_loss']:.4f} (-{s['fall']:.0%}), "
+            f"median step {s['median_step_s'] * 1e3:.0f} ms, "
+            f"compilation and first step {s['compile_and_first_step_s']:.1f} s"
+        )
     print(f"wrote {out / 'metrics.json'} and {out / 'loss.png'}")
     if len(runs) == 2:
         finals = " ".join(f"{run.attention}={run.losses[-1]:.6f}" for run in runs)
@@ -201,8 +214,11 @@ def report(runs: list[Run], config: GptConfig, options: dict, group: Group, out:
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--text", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Text file to train on.  [default: the documentation text of CPython]")
+@click.option(
+    "--text",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Text file to train on.  [default: the documentation text of CPython]",
+)
 @click.option("--attention", type=click.Choice(["both", *ATTENTION_KINDS]), default="both")
 @click.option("--steps", type=click.IntRange(1), default=60)
 @click.option("--batch", type=click.IntRange(1), default=8, help="Samples per step and rank.")
@@ -212,11 +228,14 @@ def report(runs: list[Run], config: GptConfig, options: dict, group: Group, out:
 @click.option("--context", type=click.IntRange(1), default=256, help="Tokens per sample.")
 @click.option("--lr", type=click.FloatRange(0, min_open=True), default=1e-3, help="Peak learning rate.")
 @click.option("--warm-up", type=click.IntRange(0), default=20, help="Steps of linear warm-up.")
-@click.option("--loss-scale", type=click.FloatRange(1), default=4096.0,
-              help="Factor on the gradients, for float16.")
+@click.option("--loss-scale", type=click.FloatRange(1), default=4096.0, help="Factor on the gradients, for float16.")
 @click.option("--seed", type=click.IntRange(0), default=0)
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("runs/gpt"),
-              help="Folder for metrics.json and loss.png.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs/gpt"),
+    help="Folder for metrics.json and loss.png.",
+)
 @click.option("--distributed", is_flag=True, help="Data parallel under msrun; the losses shown are rank 0's.")
 def main(text: Path | None, attention: str, out: Path, distributed: bool, **options) -> None:
     """Trains a small GPT with the TIK flash attention, with MindSpore's own operators, or with both."""

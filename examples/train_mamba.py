@@ -33,9 +33,7 @@ from matplotlib import pyplot as plt
 PROMPT_TOKENS = 64
 
 
-def train(
-    model: MambaLM, config: MambaConfig, ids: np.ndarray, options: dict
-) -> tuple[list[float], list[float]]:
+def train(model: MambaLM, config: MambaConfig, ids: np.ndarray, options: dict) -> tuple[list[float], list[float]]:
     """Loss (nats per token) and wall time (s) of every step."""
     rates = learning_rates(options["lr"], options["warm_up"], options["steps"])
     # A token's gradient is near float16's smallest numbers where it enters the kernel: it is scaled up there
@@ -92,15 +90,9 @@ def write_text(model: MambaLM, ids: np.ndarray, alphabet: bytes, options: dict, 
 @click.option("--context", type=click.IntRange(PROMPT_TOKENS), default=256, help="Tokens per sample.")
 @click.option("--lr", type=click.FloatRange(0, min_open=True), default=2e-3, help="Peak learning rate.")
 @click.option("--warm-up", type=click.IntRange(0), default=10, help="Steps of linear warm-up.")
-@click.option(
-    "--loss-scale", type=click.FloatRange(1), default=4096.0, help="Factor on the gradients, for float16."
-)
-@click.option(
-    "--sample", type=click.IntRange(0), default=200, help="Bytes of text to write after the training."
-)
-@click.option(
-    "--temperature", type=click.FloatRange(0), default=0.7, help="Of that text; 0 takes the likeliest byte."
-)
+@click.option("--loss-scale", type=click.FloatRange(1), default=4096.0, help="Factor on the gradients, for float16.")
+@click.option("--sample", type=click.IntRange(0), default=200, help="Bytes of text to write after the training.")
+@click.option("--temperature", type=click.FloatRange(0), default=0.7, help="Of that text; 0 takes the likeliest byte.")
 @click.option("--seed", type=click.IntRange(0), default=0)
 @click.option(
     "--out",

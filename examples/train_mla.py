@@ -10,6 +10,7 @@ loss. Then the indexer selects ``--topk`` tokens for each query. The output fold
 becomes selective its distribution moves away from what the indexer knows, so the KL loss of an indexer whose scores
 are all equal is measured too, to compare with.
 """
+
 from __future__ import annotations
 
 import json
@@ -47,7 +48,7 @@ class Run:
 
     def phase(self, values: list[float], dense: bool) -> list[float]:
         """The part of a list that belongs to a phase."""
-        return values[:self.dense_steps] if dense else values[self.dense_steps:]
+        return values[: self.dense_steps] if dense else values[self.dense_steps :]
 
     def summary(self) -> dict[str, Any]:
         """First and last values by phase, and times; the first step of a phase contains its compilation."""
@@ -56,8 +57,12 @@ class Run:
             seconds = self.phase(self.seconds, dense)
             if seconds:
                 kl = self.phase(self.kl_losses, dense)
-                result[name] = {"first_kl": kl[0], "final_kl": kl[-1], "compile_and_first_step_s": seconds[0],
-                                "median_step_s": float(np.median(seconds[1:] or seconds))}
+                result[name] = {
+                    "first_kl": kl[0],
+                    "final_kl": kl[-1],
+                    "compile_and_first_step_s": seconds[0],
+                    "median_step_s": float(np.median(seconds[1:] or seconds)),
+                }
         return result
 
 
@@ -92,8 +97,10 @@ def train(step: TrainStep, run: Run, samples: Any, steps: int) -> None:
 
 def plot(run: Run, measured: dict[str, dict[str, float]], path: Path) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), constrained_layout=True)
-    for axes, values, label in ((left, run.losses, "task loss (nats per token)"),
-                                (right, run.kl_losses, "KL loss of the indexer (nats per query)")):
+    for axes, values, label in (
+        (left, run.losses, "task loss (nats per token)"),
+        (right, run.kl_losses, "KL loss of the indexer (nats per query)"),
+    ):
         axes.plot(range(1, len(values) + 1), values)
         if 0 < run.dense_steps < len(values):
             axes.axvline(run.dense_steps + 0.5, linestyle="--", color="grey", label="dense | sparse")
@@ -101,42 +108,64 @@ def plot(run: Run, measured: dict[str, dict[str, float]], path: Path) -> None:
         axes.set(xlabel="step", ylabel=label)
         axes.grid(alpha=0.3)
     steps = {"before": 0, "between": run.dense_steps, "after": len(run.losses)}
-    for key, marker, label in (("dense_kl", "o", "held out, dense"),
-                               ("dense_kl_of_equal_scores", "^", "held out, dense, all scores equal")):
-        right.plot([steps[when] for when in measured], [values[key] for values in measured.values()], marker,
-                   linestyle=":", label=label)
+    for key, marker, label in (
+        ("dense_kl", "o", "held out, dense"),
+        ("dense_kl_of_equal_scores", "^", "held out, dense, all scores equal"),
+    ):
+        right.plot(
+            [steps[when] for when in measured],
+            [values[key] for values in measured.values()],
+            marker,
+            linestyle=":",
+            label=label,
+        )
     right.legend()
     figure.suptitle("Sparse latent attention on text, GRAPH_MODE")
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
 
-def report(run: Run, measured: dict[str, dict[str, float]], config: MlaConfig, options: dict[str, Any],
-           out: Path) -> None:
+def report(
+    run: Run, measured: dict[str, dict[str, float]], config: MlaConfig, options: dict[str, Any], out: Path
+) -> None:
     """Writes metrics.json and loss.png and prints what they say."""
     summary = run.summary()
-    metrics = {"model": asdict(config), "options": options, "mindspore": ms.__version__, **summary,
-               "held_out": measured, **asdict(run)}
+    metrics = {
+        "model": asdict(config),
+        "options": options,
+        "mindspore": ms.__version__,
+        **summary,
+        "held_out": measured,
+        **asdict(run),
+    }
     (out / "metrics.json").write_text(json.dumps(metrics, indent=1) + "\n")
     plot(run, measured, out / "loss.png")
     for phase in ("dense", "sparse"):
         if phase in summary:
             part = summary[phase]
-            print(f"{phase}: KL loss {part['first_kl']:.4f} -> {part['final_kl']:.4f}, median step "
-                  f"{part['median_step_s'] * 1e3:.0f} ms, compilation and first step "
-                  f"{part['compile_and_first_step_s']:.1f} s")
+            print(
+                f"{phase}: KL loss {part['first_kl']:.4f} -> {part['final_kl']:.4f}, median step "
+                f"{part['median_step_s'] * 1e3:.0f} ms, compilation and first step "
+                f"{part['compile_and_first_step_s']:.1f} s"
+            )
     for when, values in measured.items():
         print(f"held out, {when}: " + ", ".join(f"{name} {value:.4f}" for name, value in values.items()))
     print(f"wrote {out / 'metrics.json'} and {out / 'loss.png'}")
     first, last = measured["before"], measured["after"]
-    print(f"final loss {summary['first_loss']:.4f} -> {summary['final_loss']:.4f}, held-out KL loss dense "
-          f"{first['dense_kl']:.4f} -> {last['dense_kl']:.4f} sparse {first['sparse_kl']:.4f} -> "
-          f"{last['sparse_kl']:.4f}", flush=True)
+    print(
+        f"final loss {summary['first_loss']:.4f} -> {summary['final_loss']:.4f}, held-out KL loss dense "
+        f"{first['dense_kl']:.4f} -> {last['dense_kl']:.4f} sparse {first['sparse_kl']:.4f} -> "
+        f"{last['sparse_kl']:.4f}",
+        flush=True,
+    )
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--text", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Text file to train on.  [default: the documentation text of CPython]")
+@click.option(
+    "--text",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Text file to train on.  [default: the documentation text of CPython]",
+)
 @click.option("--steps", type=click.IntRange(1), default=40)
 @click.option("--dense-steps", type=click.IntRange(0), default=20, help="Steps of dense warm-up among them.")
 @click.option("--batch", type=click.IntRange(1), default=8, help="Samples per step.")
@@ -147,13 +176,18 @@ def report(run: Run, measured: dict[str, dict[str, float]], config: MlaConfig, o
 @click.option("--topk", type=click.IntRange(1), default=32, help="Tokens that a query attends to in the sparse phase.")
 @click.option("--latent", type=click.IntRange(16), default=64, help="Size of the latents, a multiple of 16.")
 @click.option("--lr", type=click.FloatRange(0, min_open=True), default=3e-3, help="Peak learning rate.")
-@click.option("--indexer-lr", type=click.FloatRange(0, min_open=True), default=1e-2,
-              help="Peak learning rate of the indexer.")
+@click.option(
+    "--indexer-lr", type=click.FloatRange(0, min_open=True), default=1e-2, help="Peak learning rate of the indexer."
+)
 @click.option("--warm-up", type=click.IntRange(0), default=5, help="Steps of rising learning rate.")
 @click.option("--loss-scale", type=click.FloatRange(1), default=1024.0, help="Factor on the gradients, for float16.")
 @click.option("--seed", type=click.IntRange(0), default=0)
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=Path("runs/mla"),
-              help="Folder for metrics.json and loss.png.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs/mla"),
+    help="Folder for metrics.json and loss.png.",
+)
 def main(text: Path | None, out: Path, **options: Any) -> None:
     """Trains a small language model with sparse latent attention: dense warm-up, then sparse steps."""
     ms.set_device("CPU")

@@ -3,6 +3,7 @@
 
 Importing this package needs neither MindSpore nor CANN: ``ops`` and ``nn`` load MindSpore when they are first used.
 """
+
 from __future__ import annotations
 
 import importlib

@@ -3,7 +3,7 @@
 files.
 
 A file is ``magic "MCOC"``, ``u32 version``, ``u32 length of the key``, ``u32 CRC-32 of the rest``, ``u64
-length of the program``, the key (UTF-8), the program (:mod:`ms_custom_ops.tik.codec`).
+length of the program``, the key (UTF-8), the program (:mod:`ms_custom_ops.program.codec`).
 ``csrc/mindspore_glue.cc`` reads the same form.
 """
 
@@ -54,9 +54,7 @@ def unpack(raw: bytes, key: str) -> bytes:
         raise CacheError(f"cache file version {version}; this release reads version {VERSION}")
     body = raw[_HEADER.size :]
     if len(body) != key_length + program_length:
-        raise CacheError(
-            f"{len(body)} bytes after the header instead of {key_length + program_length}: truncated"
-        )
+        raise CacheError(f"{len(body)} bytes after the header instead of {key_length + program_length}: truncated")
     if zlib.crc32(body) != crc:
         raise CacheError("the CRC-32 does not match: the file is corrupt")
     if body[:key_length] != key.encode():

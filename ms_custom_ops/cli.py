@@ -53,9 +53,7 @@ def _registry(ctx: click.Context) -> Registry:
 
 
 @click.group(cls=_Verbs)
-@click.option(
-    "--op-info", type=FOLDER, default=None, help="Folder of op_info files; default: the installed ones."
-)
+@click.option("--op-info", type=FOLDER, default=None, help="Folder of op_info files; default: the installed ones.")
 @click.pass_context
 def main(ctx: click.Context, op_info: Path | None) -> None:
     """Ops of ms_custom_ops: list, describe, generate, check."""
@@ -88,9 +86,7 @@ def info(ctx: click.Context, op: str) -> None:
 
 @main.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and print the diff when the files differ.")
-@click.option(
-    "--output", type=FOLDER, default=None, help="Folder of the generated files; default: the package."
-)
+@click.option("--output", type=FOLDER, default=None, help="Folder of the generated files; default: the package.")
 @click.pass_context
 def gen(ctx: click.Context, check: bool, output: Path | None) -> None:
     """Write gen_ops_prim.py and gen_ops_def.py from the op_info files."""

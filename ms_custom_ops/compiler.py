@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from ms_custom_ops.cache import default_cache
 from ms_custom_ops.errors import EngineError, OpArgumentError, describe
+from ms_custom_ops.program import codec, ir
+from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.registry.call_values import full_attrs
-from ms_custom_ops.tik import codec, ir
-from ms_custom_ops.tik.dtypes import SIZE
 
 if TYPE_CHECKING:
     from ms_custom_ops.registry.spec import OpSpec
@@ -104,9 +104,7 @@ def key_prefix(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], s
 def _module_file(module: str, spec: OpSpec) -> Path:
     found = importlib.util.find_spec(module)
     if found is None or found.origin is None:
-        raise OpArgumentError(
-            describe(spec.name, "impl in the op_info file", module, "a module that can be imported")
-        )
+        raise OpArgumentError(describe(spec.name, "impl in the op_info file", module, "a module that can be imported"))
     return Path(found.origin)
 
 
@@ -127,7 +125,7 @@ def source_files(spec: OpSpec) -> list[Path]:
     """Every file whose text decides what the kernel of ``spec`` records, the op's YAML included."""
     package = Path(__file__).resolve().parent
     entry = _module_file(spec.impl.entry.partition(":")[0], spec)
-    folders = (package / "tik", package / "soc", entry.parent, entry.parent.parent / "common")
+    folders = (package / "tik", package / "program", package / "soc", entry.parent, entry.parent.parent / "common")
     files = [path for folder in folders for path in _python_files(folder)]
     files += [*_tiling_files(spec), Path(spec.location.rpartition(":")[0])]
     return sorted(set(files))
@@ -181,12 +179,7 @@ def describe_call(
         if ret.present_if is None or ret.present_if in there
     )
     return Call(
-        spec,
-        chip,
-        full_attrs(spec, attrs),
-        inputs,
-        outputs,
-        tuple((tuple(shape), dtype) for shape, dtype in returns),
+        spec, chip, full_attrs(spec, attrs), inputs, outputs, tuple((tuple(shape), dtype) for shape, dtype in returns)
     )
 
 
@@ -269,10 +262,7 @@ def _trace(call: Call) -> ir.Program:
 
 def _check_io(call: Call, program: ir.Program) -> None:
     """The kernel's BuildCCE lists must be the op's tensors, since they are bound by position."""
-    for what, tensors, indices in (
-        ("inputs", call.inputs, program.inputs),
-        ("outputs", call.outputs, program.outputs),
-    ):
+    for what, tensors, indices in (("inputs", call.inputs, program.inputs), ("outputs", call.outputs, program.outputs)):
         given = [(program.buffers[i].dtype, program.buffers[i].size_bytes) for i in indices]
         wanted = [(dtype, _bytes(shape, dtype)) for _, shape, dtype in tensors]
         if len(given) != len(wanted) or any(
@@ -280,12 +270,9 @@ def _check_io(call: Call, program: ir.Program) -> None:
         ):
             text = ", ".join(f"{name} {dtype}{list(shape)}" for name, shape, dtype in tensors)
             kernel = ", ".join(
-                f"{program.buffers[i].name} {program.buffers[i].dtype}{list(program.buffers[i].shape)}"
-                for i in indices
+                f"{program.buffers[i].name} {program.buffers[i].dtype}{list(program.buffers[i].shape)}" for i in indices
             )
-            raise EngineError(
-                describe(call.spec.name, f"{what} of BuildCCE in the kernel", kernel or "(none)", text)
-            )
+            raise EngineError(describe(call.spec.name, f"{what} of BuildCCE in the kernel", kernel or "(none)", text))
 
 
 def _bytes(shape: tuple[int, ...], dtype: str) -> int:

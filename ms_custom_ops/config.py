@@ -48,9 +48,7 @@ def _integer(environ: Mapping[str, str], name: str, default: int | None, minimum
     except ValueError:
         value = minimum - 1
     if value < minimum:
-        raise ConfigError(
-            describe("environment", PREFIX + name, repr(text), f"an integer of at least {minimum}")
-        )
+        raise ConfigError(describe("environment", PREFIX + name, repr(text), f"an integer of at least {minimum}"))
     return value
 
 
@@ -60,9 +58,7 @@ def _cache_dir(environ: Mapping[str, str]) -> Path | None:
         return None
     if text:
         return Path(text).expanduser().absolute()
-    base = environ.get(
-        "XDG_CACHE_HOME", ""
-    ).strip()  # ignored unless absolute, as the XDG base directory rules say
+    base = environ.get("XDG_CACHE_HOME", "").strip()  # ignored unless absolute, as the XDG base directory rules say
     if base and os.path.isabs(base):
         return Path(base) / "ms_custom_ops"
     home = os.path.expanduser("~")

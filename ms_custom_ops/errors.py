@@ -4,6 +4,7 @@
 An error text names the op or API, the argument, what was given, what is accepted and, where kernel code is at
 fault, the user's ``file:line``. :func:`describe` builds that text so that all stages read alike.
 """
+
 from __future__ import annotations
 
 

@@ -5,6 +5,7 @@ All comparisons run in float64. Non-finite values are compared by position and k
 +Inf) and then left out of every mean. A failed comparison raises AssertionError whose text holds the count of
 bad elements, the worst index with both values, and the figure that broke its limit.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -163,9 +164,7 @@ def _ratio(diff: np.ndarray, golden: np.ndarray) -> float:
     return numerator / denominator if denominator else float("inf")
 
 
-def _report(
-    name: str, what: str, a: np.ndarray, g: np.ndarray, badness: np.ndarray, bad: np.ndarray, note: str
-) -> str:
+def _report(name: str, what: str, a: np.ndarray, g: np.ndarray, badness: np.ndarray, bad: np.ndarray, note: str) -> str:
     index = tuple(int(i) for i in np.unravel_index(int(np.argmax(badness)), badness.shape))
     return (
         f"{name}: {what}; {int(bad.sum())} of {bad.size} elements {note}; "

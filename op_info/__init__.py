@@ -4,6 +4,4 @@
 from __future__ import annotations
 
 if __name__ == "op_info":
-    raise ImportError(
-        "import ms_custom_ops.op_info: 'op_info' from the checkout would be a second copy of it"
-    )
+    raise ImportError("import ms_custom_ops.op_info: 'op_info' from the checkout would be a second copy of it")

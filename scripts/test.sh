@@ -9,6 +9,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 ensure_environment
 cd "$root"
 "$venv/bin/ruff" check .
+"$venv/bin/ruff" format --check .
 "$venv/bin/ms-custom-ops" gen --check
 "$venv/bin/python" scripts/tik_coverage.py --check
 "$venv/bin/pytest" -n auto --dist loadfile "$@"

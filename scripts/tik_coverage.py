@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which TIK methods exist, on which chips, and which test runs them on both engines.
 
-    scripts/tik_coverage.py            one line per method that public kernels call, and the count
-    scripts/tik_coverage.py --write    also writes docs/tik_support.md: method x chip, supported or why not
-    scripts/tik_coverage.py --check    exit status 1 when that file is not what the tables of the code say, or a method
-                                       is neither there nor refused with a reason
+scripts/tik_coverage.py            one line per method that public kernels call, and the count
+scripts/tik_coverage.py --write    also writes docs/tik_support.md: method x chip, supported or why not
+scripts/tik_coverage.py --check    exit status 1 when that file is not what the tables of the code say, or a method
+                                   is neither there nor refused with a reason
 """
 
 from __future__ import annotations
@@ -19,32 +19,62 @@ from typing import Any, NamedTuple
 
 from ms_custom_ops import tik
 from ms_custom_ops.compat import absent, cce_conf, platform, support
+from ms_custom_ops.debug import Debugger
+from ms_custom_ops.program.isa import ISA
+from ms_custom_ops.program.isa_vector2 import ROWS as VECTOR2_ROWS
+from ms_custom_ops.soc.support import LONG, codes, known_instructions
 from ms_custom_ops.tik import proposal, registers
-from ms_custom_ops.tik.debug import Debugger
-from ms_custom_ops.tik.isa import ISA
-from ms_custom_ops.tik.isa_vector2 import ROWS as VECTOR2_ROWS
 from ms_custom_ops.tik.refused import REFUSED
-from ms_custom_ops.tik.support import LONG, codes, known_instructions
 
 ROOT = Path(__file__).resolve().parent.parent
 HISTOGRAM = ROOT / "tests" / "tik" / "data" / "method_histogram.tsv"
 DOCUMENT = ROOT / "docs" / "tik_support.md"
 TESTS = ROOT / "tests" / "tik"
-CHIPS = {"310": "Ascend310", "910A": "Ascend910A", "310P": "Ascend310P3", "310PV": "Ascend310P3 vector core",
-         "910B": "Ascend910B, 910_93"}
+CHIPS = {
+    "310": "Ascend310",
+    "910A": "Ascend910A",
+    "310P": "Ascend310P3",
+    "310PV": "Ascend310P3 vector core",
+    "910B": "Ascend910B, 910_93",
+}
 
 _IR = "an internal of the IR builder, not public TIK"
 _REGISTER = "register-vector API of 310B and 610L, out of scope"
 EXCLUDED = {
-    "access_ptr": _IR, "emit": _IR, "scope_attr": _IR, "new_scope": _IR, "allocate": _IR,
+    "access_ptr": _IR,
+    "emit": _IR,
+    "scope_attr": _IR,
+    "new_scope": _IR,
+    "allocate": _IR,
     "get_shape": "no public method: a helper of the kernels themselves",
-    **dict.fromkeys(("Vector", "vector_cast", "vector_store", "vector_load", "vector_vmul", "vector_vdintlv",
-                     "vector_vdup", "vector_vintlv", "vector_vdhistv2"), _REGISTER),
+    **dict.fromkeys(
+        (
+            "Vector",
+            "vector_cast",
+            "vector_store",
+            "vector_load",
+            "vector_vmul",
+            "vector_vdintlv",
+            "vector_vdup",
+            "vector_vintlv",
+            "vector_vdhistv2",
+        ),
+        _REGISTER,
+    ),
 }
 VECTOR2 = frozenset(row[0] for row in VECTOR2_ROWS)
 # Rows of the support table of methods whose own name and rename map do not lead there.
-ROWS = {"vmla": "vmla", "vec_cpadd": "vcpadd", "set_rpn_cor_ir": "vrpac", "rpn_cor": "vrpac", "rpn_cor_diag": "vrpac",
-        "mov_rpn_cor_ir_to_scalar": "vrpac", "vec_axpy": "vaxpy", "vec_conv": "vconv", "h_conv": "vconv"}
+ROWS = {
+    "vmla": "vmla",
+    "vec_cpadd": "vcpadd",
+    "set_rpn_cor_ir": "vrpac",
+    "rpn_cor": "vrpac",
+    "rpn_cor_diag": "vrpac",
+    "mov_rpn_cor_ir_to_scalar": "vrpac",
+    "vec_axpy": "vaxpy",
+    "vec_conv": "vconv",
+    "h_conv": "vconv",
+}
 # Families of methods that have no dtypes of their own, from the tables that refuse the others.
 FAMILIES: dict[str, tuple[str, ...]] = {
     "set_rpn_offset": proposal.OFFSET_FAMILIES,
@@ -55,27 +85,66 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     **support._ANY_DTYPE,
 }
 # Files whose tests run kernels on both engines, and compare with formulas.
-DIFFERENTIAL = ("test_differential_vector2.py", "test_differential_sort.py", "test_differential_h.py",
-                "test_differential_control.py", "test_wheel_kernels.py")
+DIFFERENTIAL = (
+    "test_differential_vector2.py",
+    "test_differential_sort.py",
+    "test_differential_h.py",
+    "test_differential_control.py",
+    "test_wheel_kernels.py",
+)
 # Names that a host answers while tracing: no engine has a part in them.
-HOST = frozenset(("get_soc_spec", "api_check_support", "intrinsic_check_support", "set_current_compile_soc_info",
-                  "Dprofile", "get_aicore_num", "get_unified_buffer_size", "get_l1_buffer_size", "get_product_name",
-                  "get_available_buffer_size", "start_debug", "set_tiling_params"))
-HOST_TESTS = ("test_frontend_core.py", "test_tikdb_run.py", "test_compat_platform.py", "test_compat_forms.py",
-              "test_differential_control.py")
+HOST = frozenset(
+    (
+        "get_soc_spec",
+        "api_check_support",
+        "intrinsic_check_support",
+        "set_current_compile_soc_info",
+        "Dprofile",
+        "get_aicore_num",
+        "get_unified_buffer_size",
+        "get_l1_buffer_size",
+        "get_product_name",
+        "get_available_buffer_size",
+        "start_debug",
+        "set_tiling_params",
+    )
+)
+HOST_TESTS = (
+    "test_frontend_core.py",
+    "test_tikdb_run.py",
+    "test_compat_platform.py",
+    "test_compat_forms.py",
+    "test_differential_control.py",
+)
 # Objects whose attributes are methods of the language, as the tests name them; views of tensors have any name.
 OBJECTS = frozenset(("t", "k", "tik", "profile", "tik_instance", "inst", "self", "platform", "d_profiling"))
 ANY_OBJECT = frozenset(("set_as", "reshape", "flatten", "reinterpret_cast_to", "start_debug"))
 OTHER_OPS = {
-    "vec_sel": "vsel", "vec_trans_scatter": "vnchwconv", "vec_trans": "vtranspose", "vreducev2": "vreduce",
-    "vmrgsort4": "vmrgsort", "load2dv1": "load2d", "load2dv2": "load2d", "vec_conv": "vconv", "vcbd": "vconv",
-    "data_move_multi_nd2nz": "nd2nz", "tensor_mov": "l0c_out", "broadcast_ub_to_l0c": "broadcast_l0c",
-    "mmad_broadcast": "broadcast_l0c", "fixpipe": "l0c_out", "tensor_padding_with_matrix": "fill",
+    "vec_sel": "vsel",
+    "vec_trans_scatter": "vnchwconv",
+    "vec_trans": "vtranspose",
+    "vreducev2": "vreduce",
+    "vmrgsort4": "vmrgsort",
+    "load2dv1": "load2d",
+    "load2dv2": "load2d",
+    "vec_conv": "vconv",
+    "vcbd": "vconv",
+    "data_move_multi_nd2nz": "nd2nz",
+    "tensor_mov": "l0c_out",
+    "broadcast_ub_to_l0c": "broadcast_l0c",
+    "mmad_broadcast": "broadcast_l0c",
+    "fixpipe": "l0c_out",
+    "tensor_padding_with_matrix": "fill",
 }
 # Tests of methods that become statements, not instructions.
-OPS = {"for_range": "test_random_programs", "if_scope": "test_random_programs", "elif_scope": "test_random_programs",
-       "else_scope": "test_random_programs", "tik_break": "test_random_programs",
-       "tik_continue": "test_random_programs"}
+OPS = {
+    "for_range": "test_random_programs",
+    "if_scope": "test_random_programs",
+    "elif_scope": "test_random_programs",
+    "else_scope": "test_random_programs",
+    "tik_break": "test_random_programs",
+    "tik_continue": "test_random_programs",
+}
 
 
 class Method(NamedTuple):
@@ -89,9 +158,18 @@ class Method(NamedTuple):
 
 
 def _owners() -> dict[str, Any]:
-    return {"Tik": tik.Tik, "Tensor": tik.Tensor, "Scalar": tik.Scalar, "Dprofile": tik.Dprofile, "tikdb": Debugger,
-            "tik": tik, "tbe.common.platform": platform, "te.platform.cce_conf": cce_conf, "compat": support,
-            "absent": absent}
+    return {
+        "Tik": tik.Tik,
+        "Tensor": tik.Tensor,
+        "Scalar": tik.Scalar,
+        "Dprofile": tik.Dprofile,
+        "tikdb": Debugger,
+        "tik": tik,
+        "tbe.common.platform": platform,
+        "te.platform.cce_conf": cce_conf,
+        "compat": support,
+        "absent": absent,
+    }
 
 
 def owner_of(name: str) -> str:
@@ -132,13 +210,21 @@ def _mentions(files: tuple[str, ...]) -> dict[str, str]:
 
 
 def _names(function: ast.FunctionDef) -> Iterator[str]:
-    arguments = {n.value for d in function.decorator_list for n in ast.walk(d)
-                 if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    arguments = {
+        n.value
+        for d in function.decorator_list
+        for n in ast.walk(d)
+        if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    }
     yield from arguments
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute):
-            if node.attr in ANY_OBJECT or isinstance(node.value, ast.Name) and node.value.id in OBJECTS or (
-                    isinstance(node.value, ast.Attribute) and node.value.attr in OBJECTS):
+            if (
+                node.attr in ANY_OBJECT
+                or isinstance(node.value, ast.Name)
+                and node.value.id in OBJECTS
+                or (isinstance(node.value, ast.Attribute) and node.value.attr in OBJECTS)
+            ):
                 yield node.attr
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and hasattr(tik.Tik, node.value):
             yield node.value
@@ -221,11 +307,14 @@ def report(counts: dict[str, tuple[int, int]]) -> tuple[list[str], bool]:
     calls = sum(counts[m.name][0] for m in methods)
     done = sum(counts[m.name][0] for m in there)
     share, called = 100 * len(there) / len(methods), 100 * done / calls
-    lines += ["", f"not counted: {', '.join(f'{n} ({w})' for n, w in EXCLUDED.items())}",
-              f"refused by name: {', '.join(m.name for m in refused) or 'none'}",
-              f"{len(there)} of {len(methods)} methods work on at least one chip ({share:.1f} %), {done} of "
-              f"{calls} calls ({called:.1f} %); {len(tested) - len(host)} have a "
-              f"test on both engines, {len(host)} more are answered while tracing and have a test of that"]
+    lines += [
+        "",
+        f"not counted: {', '.join(f'{n} ({w})' for n, w in EXCLUDED.items())}",
+        f"refused by name: {', '.join(m.name for m in refused) or 'none'}",
+        f"{len(there)} of {len(methods)} methods work on at least one chip ({share:.1f} %), {done} of "
+        f"{calls} calls ({called:.1f} %); {len(tested) - len(host)} have a "
+        f"test on both engines, {len(host)} more are answered while tracing and have a test of that",
+    ]
     return lines, len(there) + len(refused) == len(methods) and len(tested) == len(there)
 
 
@@ -241,12 +330,20 @@ def _cell(value: str) -> str:
 def document() -> str:
     """The text of docs/tik_support.md."""
     names = sorted({n for n in dir(tik.Tik) if not n.startswith("_") and callable(getattr(tik.Tik, n))} | set(REFUSED))
-    lines = ["# TIK methods by chip", "",
-             "Generated by `scripts/tik_coverage.py --write` from the tables of the front end; do not edit. A cell "
-             "holds the", "accepted dtypes (conversions as source2destination and rounding suffix, products as in "
-             "`support_table.py`), `yes` where", "dtypes make no difference to the chip, `-` where the chip lacks the "
-             "instruction: then a call raises `TikSupportError`", "with the chips that have it.", "",
-             "| method | " + " | ".join(CHIPS.values()) + " |", "|" + "---|" * (len(CHIPS) + 1)]
+    lines = [
+        "# TIK methods by chip",
+        "",
+        "Generated by `scripts/tik_coverage.py --write` from the tables of the front end; do not edit. A cell "
+        "holds the",
+        "accepted dtypes (conversions as source2destination and rounding suffix, products as in "
+        "`support_table.py`), `yes` where",
+        "dtypes make no difference to the chip, `-` where the chip lacks the "
+        "instruction: then a call raises `TikSupportError`",
+        "with the chips that have it.",
+        "",
+        "| method | " + " | ".join(CHIPS.values()) + " |",
+        "|" + "---|" * (len(CHIPS) + 1),
+    ]
     methods = inspect(names)
     lines += [f"| {m.name} | " + " | ".join(_cell(m.chips[f]) for f in CHIPS) + " |" for m in methods if not m.refused]
     lines += ["", "## Refused on every chip", "", "| method | reason |", "|---|---|"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings shared by all tests."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ import ms_custom_ops.config
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "nightly: a long grid or property test; scripts/test.sh runs it only with -m nightly")
+        "markers", "nightly: a long grid or property test; scripts/test.sh runs it only with -m nightly"
+    )
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """On-chip memory of a plan: the list of buffers a kernel allocates, and the check of that list against a chip."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -42,7 +43,7 @@ def peak_bytes(buffers: Iterable[BufferSpec], scope: str) -> int:
 
     def path_bytes(phase: str) -> int:
         parts = phase.split(".") if phase else []
-        return own[""] + sum(own.get(".".join(parts[:i + 1]), 0) for i in range(len(parts)))
+        return own[""] + sum(own.get(".".join(parts[: i + 1]), 0) for i in range(len(parts)))
 
     return max(path_bytes(phase) for phase in own)
 
@@ -54,8 +55,10 @@ def fits(buffers: tuple[BufferSpec, ...], soc: Soc) -> bool:
 
 def table(buffers: tuple[BufferSpec, ...], soc: Soc) -> str:
     """One line per buffer and one per scope, for errors and ``ms-custom-ops check --budget``."""
-    lines = [f"  {b.scope:4} {b.phase or 'resident':12} {b.name:16} {b.dtype}[{b.elements}] {b.size_bytes} bytes"
-             for b in buffers]
+    lines = [
+        f"  {b.scope:4} {b.phase or 'resident':12} {b.name:16} {b.dtype}[{b.elements}] {b.size_bytes} bytes"
+        for b in buffers
+    ]
     for scope, size in soc.scope_bytes.items():
         need = peak_bytes(buffers, scope)
         if need:

@@ -4,6 +4,7 @@
 ``auto`` takes the largest tile whose buffers fit the chip. ``sparse`` and ``xunfei`` are the 128x128 tiles of the
 public TIK package, ``wukong`` its 64x64 tiles (all keys in one block when there are at most 77).
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -159,12 +160,19 @@ def _common_buffers(p: AttentionProblem, br: int) -> list[BufferSpec]:
     if p.has_kv_lengths:
         out.append(BufferSpec("kv_lengths", "ub", "int32", align(p.batch, 8)))
     if p.seeded_dropout:
-        out += [BufferSpec("counter_base", "ub", "int32", lanes), BufferSpec("counter", "ub", "int32", lanes),
-                BufferSpec("counter_shift", "ub", "int32", lanes), BufferSpec("keep", "ub", "float32", lanes)]
+        out += [
+            BufferSpec("counter_base", "ub", "int32", lanes),
+            BufferSpec("counter", "ub", "int32", lanes),
+            BufferSpec("counter_shift", "ub", "int32", lanes),
+            BufferSpec("keep", "ub", "float32", lanes),
+        ]
         out += [BufferSpec(n, "ub", "int32", _F32_LANES) for n in ("hash_key", "hash_at")]
     if p.has_masks:
-        out += [BufferSpec("mask_slice", "ub", "float16", lanes), BufferSpec("shift_slice", "ub", p.dtype, lanes),
-                BufferSpec("mask_wide", "ub", "float32", lanes)]
+        out += [
+            BufferSpec("mask_slice", "ub", "float16", lanes),
+            BufferSpec("shift_slice", "ub", p.dtype, lanes),
+            BufferSpec("mask_wide", "ub", "float32", lanes),
+        ]
     return out
 
 
@@ -173,14 +181,21 @@ def forward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec, 
     d, t = p.head_dim, p.dtype
     return (
         *_common_buffers(p, br),
-        BufferSpec("sum_lanes", "ub", "float32", br * CUBE_BLOCK), BufferSpec("out", "ub", "float32", br * d),
-        BufferSpec("scores", "ub", "float32", br * bc, "scores"), BufferSpec("probs", "ub", t, br * bc, "scores"),
-        BufferSpec("product", "ub", "float32", br * d, "product"), BufferSpec("out_cast", "ub", t, br * d, "finish"),
-        BufferSpec("q", "l1", t, br * d), BufferSpec("k", "l1", t, bc * d), BufferSpec("v", "l1", t, bc * d),
+        BufferSpec("sum_lanes", "ub", "float32", br * CUBE_BLOCK),
+        BufferSpec("out", "ub", "float32", br * d),
+        BufferSpec("scores", "ub", "float32", br * bc, "scores"),
+        BufferSpec("probs", "ub", t, br * bc, "scores"),
+        BufferSpec("product", "ub", "float32", br * d, "product"),
+        BufferSpec("out_cast", "ub", t, br * d, "finish"),
+        BufferSpec("q", "l1", t, br * d),
+        BufferSpec("k", "l1", t, bc * d),
+        BufferSpec("v", "l1", t, bc * d),
         BufferSpec("p", "l1", t, br * bc),
-        BufferSpec("left_q", "l0a", t, br * d, "scores"), BufferSpec("right_k", "l0b", t, bc * d, "scores"),
+        BufferSpec("left_q", "l0a", t, br * d, "scores"),
+        BufferSpec("right_k", "l0b", t, bc * d, "scores"),
         BufferSpec("acc_s", "l0c", "float32", br * bc, "scores"),
-        BufferSpec("left_p", "l0a", t, br * bc, "product"), BufferSpec("right_v", "l0b", t, bc * d, "product"),
+        BufferSpec("left_p", "l0a", t, br * bc, "product"),
+        BufferSpec("right_v", "l0b", t, bc * d, "product"),
         BufferSpec("acc_o", "l0c", "float32", br * d, "product"),
     )
 
@@ -191,23 +206,37 @@ def backward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec,
     lanes = br * CUBE_BLOCK
     return (
         *_common_buffers(p, br),
-        BufferSpec("delta_lanes", "ub", "float32", lanes), BufferSpec("inverse_lanes", "ub", "float32", lanes),
+        BufferSpec("delta_lanes", "ub", "float32", lanes),
+        BufferSpec("inverse_lanes", "ub", "float32", lanes),
         BufferSpec("scores", "ub", "float32", br * bc, "scores"),
         BufferSpec("d_probs", "ub", "float32", br * bc, "scores.grad"),
         BufferSpec("cast", "ub", t, br * bc, "scores.cast"),
-        BufferSpec("dq_tile", "ub", "float32", br * d, "dq"), BufferSpec("dq_sum", "ub", "float32", lanes, "dq"),
-        BufferSpec("kv_tile", "ub", "float32", bc * d, "kv"), BufferSpec("kv_cast", "ub", t, bc * d, "kv"),
-        BufferSpec("o_cast", "ub", t, lanes, "delta"), BufferSpec("do_cast", "ub", t, lanes, "delta"),
-        BufferSpec("o_wide", "ub", "float32", lanes, "delta"), BufferSpec("do_wide", "ub", "float32", lanes, "delta"),
-        BufferSpec("dq_final", "ub", "float32", br * d, "final"), BufferSpec("dq_cast", "ub", t, br * d, "final"),
-        BufferSpec("q", "l1", t, br * d), BufferSpec("do", "l1", t, br * d),
-        BufferSpec("k", "l1", t, bc * d), BufferSpec("v", "l1", t, bc * d),
-        BufferSpec("p", "l1", t, br * bc), BufferSpec("ds", "l1", t, br * bc),
-        BufferSpec("left_rows", "l0a", t, br * d, "scores"), BufferSpec("right_rows", "l0b", t, bc * d, "scores"),
-        BufferSpec("left_turned", "l0a", t, br * bc, "kv_sum"), BufferSpec("right_turned", "l0b", t, br * d, "kv_sum"),
-        BufferSpec("left_ds", "l0a", t, br * bc, "dq"), BufferSpec("right_k", "l0b", t, bc * d, "dq"),
-        BufferSpec("acc_dk", "l0c", "float32", bc * d), BufferSpec("acc_dv", "l0c", "float32", bc * d),
-        BufferSpec("acc_s", "l0c", "float32", br * bc, "scores"), BufferSpec("acc_dq", "l0c", "float32", br * d, "dq"),
+        BufferSpec("dq_tile", "ub", "float32", br * d, "dq"),
+        BufferSpec("dq_sum", "ub", "float32", lanes, "dq"),
+        BufferSpec("kv_tile", "ub", "float32", bc * d, "kv"),
+        BufferSpec("kv_cast", "ub", t, bc * d, "kv"),
+        BufferSpec("o_cast", "ub", t, lanes, "delta"),
+        BufferSpec("do_cast", "ub", t, lanes, "delta"),
+        BufferSpec("o_wide", "ub", "float32", lanes, "delta"),
+        BufferSpec("do_wide", "ub", "float32", lanes, "delta"),
+        BufferSpec("dq_final", "ub", "float32", br * d, "final"),
+        BufferSpec("dq_cast", "ub", t, br * d, "final"),
+        BufferSpec("q", "l1", t, br * d),
+        BufferSpec("do", "l1", t, br * d),
+        BufferSpec("k", "l1", t, bc * d),
+        BufferSpec("v", "l1", t, bc * d),
+        BufferSpec("p", "l1", t, br * bc),
+        BufferSpec("ds", "l1", t, br * bc),
+        BufferSpec("left_rows", "l0a", t, br * d, "scores"),
+        BufferSpec("right_rows", "l0b", t, bc * d, "scores"),
+        BufferSpec("left_turned", "l0a", t, br * bc, "kv_sum"),
+        BufferSpec("right_turned", "l0b", t, br * d, "kv_sum"),
+        BufferSpec("left_ds", "l0a", t, br * bc, "dq"),
+        BufferSpec("right_k", "l0b", t, bc * d, "dq"),
+        BufferSpec("acc_dk", "l0c", "float32", bc * d),
+        BufferSpec("acc_dv", "l0c", "float32", bc * d),
+        BufferSpec("acc_s", "l0c", "float32", br * bc, "scores"),
+        BufferSpec("acc_dq", "l0c", "float32", br * d, "dq"),
     )
 
 
@@ -225,8 +254,11 @@ def _candidates(p: AttentionProblem) -> list[tuple[int, int]]:
     cols = sorted({min(s, align(p.kv_len)) for s in _SIDES}, reverse=True)
     pairs = [(r, c) for r in rows for c in cols]
     if p.block_sparse:  # a tile must not cross the edge of a 128-block
-        pairs = [(r, c) for r, c in pairs
-                 if (SPARSE_BLOCK % r == 0 or r >= p.q_len) and (SPARSE_BLOCK % c == 0 or c >= p.kv_len)]
+        pairs = [
+            (r, c)
+            for r, c in pairs
+            if (SPARSE_BLOCK % r == 0 or r >= p.q_len) and (SPARSE_BLOCK % c == 0 or c >= p.kv_len)
+        ]
     return sorted(pairs, key=lambda rc: (rc[0] * rc[1], rc[0]), reverse=True)
 
 
@@ -260,5 +292,4 @@ def plan_backward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> Atte
     Raises BudgetError when a named strategy does not fit the chip, TilingError for an unknown strategy.
     """
     br, bc = _choose(p, soc, strategy, backward_buffers)
-    return AttentionPlan(p, soc, br, bc, backward_buffers(p, br, bc),
-                         CoreSplit(p.batch * p.kv_heads, soc.core_count))
+    return AttentionPlan(p, soc, br, bc, backward_buffers(p, br, bc), CoreSplit(p.batch * p.kv_heads, soc.core_count))

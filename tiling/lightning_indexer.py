@@ -4,14 +4,15 @@
 A query row scores its visible keys in tiles, collects ``chunk`` scores at a time beside the best of what came before,
 keeps the best ``count`` of them, and puts these in order at the end.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ms_custom_ops.errors import BudgetError
+from ms_custom_ops.soc.support import codes, column
 from ms_custom_ops.soc.table import CUBE_BLOCK, Soc
-from ms_custom_ops.tik.support import codes, column
 from ms_custom_ops.tiling.budget import BufferSpec, align, fits, table
 from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, I32_BLOCK, SparseProblem
 from ms_custom_ops.tiling.split import CoreSplit
@@ -22,8 +23,11 @@ _CHUNKS = (16384, 8192, 4096, 2048, 1024, 512, 256)
 RECORDS = "records"
 PROPOSALS = "proposals"
 RANKS = "ranks"
-_NEEDS = {RECORDS: ("vreducev2", "vbitsort32", "vmrgsort4v2"),
-          PROPOSALS: ("vreduce", "vconcat", "vextract", "vbitsort", "vmrgsort4"), RANKS: ()}
+_NEEDS = {
+    RECORDS: ("vreducev2", "vbitsort32", "vmrgsort4v2"),
+    PROPOSALS: ("vreduce", "vconcat", "vextract", "vbitsort", "vmrgsort4"),
+    RANKS: (),
+}
 """Instructions, by their names in the support table, that an order needs for float32."""
 RECORD_FLOATS = {RECORDS: 2, PROPOSALS: 8}
 """float32 elements of what the sort instructions move: score and id, or a region proposal."""
@@ -110,31 +114,54 @@ def _tiles(p: SparseProblem) -> list[int]:
 def _order_buffers(order: str, listed: int, total: int) -> list[tuple[str, str, int, str]]:
     """Buffers of UB that depend on the way to order: name, dtype, elements, phase."""
     if order == RANKS:
-        return [("ids", "int32", listed, "chunk"), ("bits", "int32", align(total // 32, I32_BLOCK), "chunk.select"),
-                ("rank", "float32", listed, "order"), ("steps", "float32", listed, "order"),
-                ("taken", "int32", listed, "order")]
+        return [
+            ("ids", "int32", listed, "chunk"),
+            ("bits", "int32", align(total // 32, I32_BLOCK), "chunk.select"),
+            ("rank", "float32", listed, "order"),
+            ("steps", "float32", listed, "order"),
+            ("taken", "int32", listed, "order"),
+        ]
     words = total // 32 if order == RECORDS else total // F32_LANES * _BITS_BLOCK
     size = RECORD_FLOATS[order] * listed
     # Records of two floats have room, in turn, in the list itself.
     turns = ("sorted",) if order == RECORDS else ("sorted", "merged")
-    return [("ids", "int32", total, "chunk"), ("ramp", "int32", F32_LANES, ""),
-            ("bits", "int32", align(words, I32_BLOCK), "chunk.select"),
-            *((name, "float32", size, "order") for name in turns)]
+    return [
+        ("ids", "int32", total, "chunk"),
+        ("ramp", "int32", F32_LANES, ""),
+        ("bits", "int32", align(words, I32_BLOCK), "chunk.select"),
+        *((name, "float32", size, "order") for name in turns),
+    ]
 
 
 def indexer_buffers(p: SparseProblem, count: int, order: str, tile: int, chunk: int) -> tuple[BufferSpec, ...]:
     """On-chip buffers for tiles of ``tile`` keys and selections from ``chunk`` scores."""
     m, d, t = align(p.q_heads), p.head_dim, p.dtype
     listed, total = listed_places(count, order), candidate_places(p, count, chunk, order)
-    floats = [("best", 2 * listed, ""), ("candidates", total, "chunk"), ("probe", total, "chunk.select"),
-              ("zeros", F32_LANES, ""), ("ones", F32_LANES, ""), ("lowest", F32_LANES, ""),
-              ("highest", F32_LANES, ""), ("sum", F32_LANES, ""), ("level", F32_LANES, ""),
-              ("line", align(tile, F32_LANES), ""), ("row_a", m, ""), ("turn", m * CUBE_BLOCK, ""),
-              ("weight_lanes", m * CUBE_BLOCK, ""), ("scores", m * tile, "chunk.scores")]
+    floats = [
+        ("best", 2 * listed, ""),
+        ("candidates", total, "chunk"),
+        ("probe", total, "chunk.select"),
+        ("zeros", F32_LANES, ""),
+        ("ones", F32_LANES, ""),
+        ("lowest", F32_LANES, ""),
+        ("highest", F32_LANES, ""),
+        ("sum", F32_LANES, ""),
+        ("level", F32_LANES, ""),
+        ("line", align(tile, F32_LANES), ""),
+        ("row_a", m, ""),
+        ("turn", m * CUBE_BLOCK, ""),
+        ("weight_lanes", m * CUBE_BLOCK, ""),
+        ("scores", m * tile, "chunk.scores"),
+    ]
     out = [BufferSpec(n, "ub", "float32", e, phase) for n, e, phase in floats]
     out += [BufferSpec(n, "ub", dtype, e, phase) for n, dtype, e, phase in _order_buffers(order, listed, total)]
-    out += [BufferSpec("q", "l1", t, m * d), BufferSpec("k", "l1", t, tile * d), BufferSpec("left", "l0a", t, m * d),
-            BufferSpec("right", "l0b", t, tile * d), BufferSpec("acc", "l0c", "float32", m * tile)]
+    out += [
+        BufferSpec("q", "l1", t, m * d),
+        BufferSpec("k", "l1", t, tile * d),
+        BufferSpec("left", "l0a", t, m * d),
+        BufferSpec("right", "l0b", t, tile * d),
+        BufferSpec("acc", "l0c", "float32", m * tile),
+    ]
     for name, has in (("q_lengths", p.has_q_lengths), ("kv_lengths", p.has_kv_lengths)):
         if has:
             out.append(BufferSpec(name, "ub", "int32", align(p.batch, I32_BLOCK)))
@@ -166,5 +193,6 @@ def plan_indexer(p: SparseProblem, count: int, soc: Soc) -> IndexerPlan:
                     return best
         if best is not None:
             return best
-    raise BudgetError(f"lightning_indexer: no tile of N1={p.q_heads} D={p.head_dim} K={count} fits {soc.name}:\n"
-                      f"{table(buffers, soc)}")
+    raise BudgetError(
+        f"lightning_indexer: no tile of N1={p.q_heads} D={p.head_dim} K={count} fits {soc.name}:\n{table(buffers, soc)}"
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tiling of sparse_lightning_indexer_grad_kl_loss: heads per tile, buffers, core split."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,12 +8,7 @@ from dataclasses import dataclass
 from ms_custom_ops.errors import BudgetError
 from ms_custom_ops.soc.table import CUBE_BLOCK, Soc
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
-from ms_custom_ops.tiling.sparse_flash_attention_problem import (
-    F32_LANES,
-    SparseProblem,
-    gather_buffers,
-    largest_chunk,
-)
+from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, SparseProblem, gather_buffers, largest_chunk
 from ms_custom_ops.tiling.split import CoreSplit
 
 _SIDES = (128, 64, 32, 16)
@@ -60,28 +56,50 @@ def row_columns(p: SparseProblem) -> int:
     return align(-(-p.slots // p.tile_slots) * p.columns, F32_LANES)
 
 
-def kl_buffers(p: SparseProblem, soc: Soc, heads: int, dim: int, m: int, depth: int,
-               tokens: int) -> tuple[BufferSpec, ...]:
+def kl_buffers(
+    p: SparseProblem, soc: Soc, heads: int, dim: int, m: int, depth: int, tokens: int
+) -> tuple[BufferSpec, ...]:
     """On-chip buffers for ``m`` heads of the main attention and ``heads`` of the indexer, ``dim`` wide."""
     n, t, mi, total = p.columns, p.dtype, align(heads), row_columns(p)
     tall, group = max(m, mi), align(p.group)
-    floats = [("row_a", tall, ""), ("row_b", tall, ""), ("row_c", tall, ""), ("ones", max(tall, F32_LANES), ""),
-              ("turn", tall * CUBE_BLOCK, ""), ("max_lanes", group * CUBE_BLOCK, ""),
-              ("inverse", group * CUBE_BLOCK, ""), ("weight_lanes", mi * CUBE_BLOCK, ""),
-              ("d_weight_lanes", mi * CUBE_BLOCK, ""), ("target", total, ""), ("model", total, ""),
-              ("reduced", F32_LANES, ""), ("single", F32_LANES, ""), ("head_line", n, ""), ("scratch", total, "loss"),
-              ("scores", tall * n, "scores"), ("product", mi * n, "scores"), ("kv_tile", tokens * dim, "kv"),
-              ("dq_tile", mi * dim, "final")]
+    floats = [
+        ("row_a", tall, ""),
+        ("row_b", tall, ""),
+        ("row_c", tall, ""),
+        ("ones", max(tall, F32_LANES), ""),
+        ("turn", tall * CUBE_BLOCK, ""),
+        ("max_lanes", group * CUBE_BLOCK, ""),
+        ("inverse", group * CUBE_BLOCK, ""),
+        ("weight_lanes", mi * CUBE_BLOCK, ""),
+        ("d_weight_lanes", mi * CUBE_BLOCK, ""),
+        ("target", total, ""),
+        ("model", total, ""),
+        ("reduced", F32_LANES, ""),
+        ("single", F32_LANES, ""),
+        ("head_line", n, ""),
+        ("scratch", total, "loss"),
+        ("scores", tall * n, "scores"),
+        ("product", mi * n, "scores"),
+        ("kv_tile", tokens * dim, "kv"),
+        ("dq_tile", mi * dim, "final"),
+    ]
     out = gather_buffers(p) + [BufferSpec(name, "ub", "float32", e, phase) for name, e, phase in floats]
     out += [
-        BufferSpec("cast", "ub", t, mi * n, "scores"), BufferSpec("dq_cast", "ub", t, mi * dim, "final"),
-        BufferSpec("q", "l1", t, group * p.head_dim), BufferSpec("k", "l1", t, n * p.head_dim),
-        BufferSpec("q_index", "l1", t, mi * dim), BufferSpec("k_index", "l1", t, n * dim),
+        BufferSpec("cast", "ub", t, mi * n, "scores"),
+        BufferSpec("dq_cast", "ub", t, mi * dim, "final"),
+        BufferSpec("q", "l1", t, group * p.head_dim),
+        BufferSpec("k", "l1", t, n * p.head_dim),
+        BufferSpec("q_index", "l1", t, mi * dim),
+        BufferSpec("k_index", "l1", t, n * dim),
         BufferSpec("dz", "l1", t, mi * n),
-        BufferSpec("left", "l0a", t, tall * depth, "scores"), BufferSpec("right", "l0b", t, n * depth, "scores"),
-        BufferSpec("acc", "l0c", "float32", tall * n, "scores"), BufferSpec("acc_dq", "l0c", "float32", mi * dim),
-        BufferSpec("left_dz", "l0a", t, mi * n, "dq"), BufferSpec("right_k", "l0b", t, n * dim, "dq"),
-        BufferSpec("left_kv", "l0a", t, tokens * mi, "kv"), BufferSpec("right_kv", "l0b", t, mi * dim, "kv"),
+        BufferSpec("left", "l0a", t, tall * depth, "scores"),
+        BufferSpec("right", "l0b", t, n * depth, "scores"),
+        BufferSpec("acc", "l0c", "float32", tall * n, "scores"),
+        BufferSpec("acc_dq", "l0c", "float32", mi * dim),
+        BufferSpec("left_dz", "l0a", t, mi * n, "dq"),
+        BufferSpec("right_k", "l0b", t, n * dim, "dq"),
+        BufferSpec("left_kv", "l0a", t, tokens * mi, "kv"),
+        BufferSpec("right_kv", "l0b", t, mi * dim, "kv"),
         BufferSpec("acc_kv", "l0c", "float32", tokens * dim, "kv"),
     ]
     if not soc.split_core:
@@ -103,7 +121,10 @@ def plan_kl(p: SparseProblem, heads: int, dim: int, soc: Soc, deterministic: boo
         for tokens in range(p.columns, 0, -CUBE_BLOCK):
             buffers = kl_buffers(p, soc, heads, dim, m, depth, tokens)
             if depth and fits(buffers, soc):
-                return KlPlan(p, soc, heads, dim, m, depth, tokens, buffers, CoreSplit(tasks, soc.core_count),
-                              deterministic)
-    raise BudgetError(f"sparse_lightning_indexer_grad_kl_loss: no tile of N1={p.q_heads} D={p.head_dim} K={p.slots} "
-                      f"fits {soc.name}:\n{table(buffers, soc)}")
+                return KlPlan(
+                    p, soc, heads, dim, m, depth, tokens, buffers, CoreSplit(tasks, soc.core_count), deterministic
+                )
+    raise BudgetError(
+        f"sparse_lightning_indexer_grad_kl_loss: no tile of N1={p.q_heads} D={p.head_dim} K={p.slots} "
+        f"fits {soc.name}:\n{table(buffers, soc)}"
+    )

@@ -96,9 +96,7 @@ def _finish_buffers(p: SegsumProblem, phase: str = "finish") -> list[BufferSpec]
     """Rows (16, P) and their transposes (P + 16, 16), of which the scans need two."""
     rows = GROUP * p.pitch
     out = [BufferSpec(n, "ub", "float32", rows, phase) for n in ("rows_a", "rows_b")]
-    out += [
-        BufferSpec(n, "ub", "float32", rows + GROUP * GROUP, phase) for n in ("turn_a", "turn_b", "turn_c")
-    ]
+    out += [BufferSpec(n, "ub", "float32", rows + GROUP * GROUP, phase) for n in ("turn_a", "turn_b", "turn_c")]
     out.append(BufferSpec("edge", "ub", "float32", GROUP * GROUP, phase))
     if p.vector_dtype != "float32":
         out.append(BufferSpec("rows_half", "ub", p.vector_dtype, rows, phase))
@@ -111,9 +109,7 @@ def backward_buffers(p: SegsumProblem, tile: int, panel: int) -> tuple[BufferSpe
     out = [BufferSpec(n, "ub", "float32", rows) for n in ("row_sums", "column_sums")]
     out.append(BufferSpec("zero_block", "ub", "float32", _F32_BLOCK))
     out.append(BufferSpec("keep_bits", "ub", "int32", 2 * _F32_BLOCK))
-    out += [
-        BufferSpec(n, "ub", "float32", tile * panel * _F32_BLOCK, "panel") for n in ("lane_sums", "lane_rows")
-    ]
+    out += [BufferSpec(n, "ub", "float32", tile * panel * _F32_BLOCK, "panel") for n in ("lane_sums", "lane_rows")]
     names = ("decay", "product") if p.query_major else ("decay", "product", "turned")
     if p.wide_matrices:
         out += [BufferSpec(n, "ub", "float32", matrix, "panel") for n in names]
@@ -137,11 +133,7 @@ def forward_buffers(p: SegsumProblem, tile: int, panel: int, with_decay: bool) -
     """
     rows = GROUP * p.pitch
     lanes = VECTOR_REPEAT_BYTES // DTYPE_BYTES["float32"]
-    out = [
-        BufferSpec("steps", "ub", "float32", rows),
-        BufferSpec("zeros", "ub", "float32", lanes),
-        *_finish_buffers(p),
-    ]
+    out = [BufferSpec("steps", "ub", "float32", rows), BufferSpec("zeros", "ub", "float32", lanes), *_finish_buffers(p)]
     names = ("segsum", "decay") if with_decay else ("segsum",)
     for name in names:
         out.append(BufferSpec(name, "ub", "float32", tile * panel * p.pitch, "matrix"))
@@ -175,13 +167,7 @@ def _plan(p: SegsumProblem, soc: Soc, buffers_of) -> SegsumPlan:
     group = group_size(p.chunks, soc)
     tile, panel = _choose(p, soc, buffers_of, group)
     return SegsumPlan(
-        p,
-        soc,
-        group,
-        tile,
-        panel,
-        buffers_of(p, tile, panel),
-        CoreSplit(-(-p.chunks // group), vector_cores(soc)),
+        p, soc, group, tile, panel, buffers_of(p, tile, panel), CoreSplit(-(-p.chunks // group), vector_cores(soc))
     )
 
 

@@ -50,9 +50,7 @@ class DtrapPlan:
 
 def dtrap_buffers(p: DtrapProblem, piece: int) -> tuple[BufferSpec, ...]:
     """One row of ``piece`` elements per value, ones, and the sequence bounds."""
-    out = [BufferSpec(n, "ub", "float32", piece) for n in _ROWS] + [
-        BufferSpec("ones", "ub", "float32", _LANES)
-    ]
+    out = [BufferSpec(n, "ub", "float32", piece) for n in _ROWS] + [BufferSpec("ones", "ub", "float32", _LANES)]
     return (*out, *([BufferSpec("bounds", "ub", "int32", align(p.bounds, _BLOCK))] if p.bounds else []))
 
 

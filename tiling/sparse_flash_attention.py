@@ -3,6 +3,7 @@
 
 One query row of one key head is a task; its heads are the rows of the cube tile, in tiles of ``head_rows``.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -64,20 +65,28 @@ def forward_buffers(p: SparseProblem, m: int, depth: int, width: int) -> tuple[B
     """On-chip buffers of the forward kernel for ``m`` heads."""
     n, t, dv = p.columns, p.dtype, p.value_dim
     return (
-        *gather_buffers(p), *_rows_buffers(m, ("max_lanes", "new_lanes", "factor", "sum_lanes")), *_inputs(p, m),
-        BufferSpec("ones", "ub", "float32", m), BufferSpec("out", "ub", "float32", m * dv),
-        BufferSpec("scores", "ub", "float32", m * n, "scores"), BufferSpec("probs", "ub", t, m * n, "scores"),
-        BufferSpec("product", "ub", "float32", m * width, "product"), BufferSpec("out_cast", "ub", t, m * dv, "finish"),
+        *gather_buffers(p),
+        *_rows_buffers(m, ("max_lanes", "new_lanes", "factor", "sum_lanes")),
+        *_inputs(p, m),
+        BufferSpec("ones", "ub", "float32", m),
+        BufferSpec("out", "ub", "float32", m * dv),
+        BufferSpec("scores", "ub", "float32", m * n, "scores"),
+        BufferSpec("probs", "ub", t, m * n, "scores"),
+        BufferSpec("product", "ub", "float32", m * width, "product"),
+        BufferSpec("out_cast", "ub", t, m * dv, "finish"),
         BufferSpec("p", "l1", t, m * n),
-        BufferSpec("left", "l0a", t, m * depth, "scores"), BufferSpec("right", "l0b", t, n * depth, "scores"),
+        BufferSpec("left", "l0a", t, m * depth, "scores"),
+        BufferSpec("right", "l0b", t, n * depth, "scores"),
         BufferSpec("acc", "l0c", "float32", m * n, "scores"),
-        BufferSpec("left_p", "l0a", t, m * n, "product"), BufferSpec("right_v", "l0b", t, n * width, "product"),
+        BufferSpec("left_p", "l0a", t, m * n, "product"),
+        BufferSpec("right_v", "l0b", t, n * width, "product"),
         BufferSpec("acc_o", "l0c", "float32", m * width, "product"),
     )
 
 
-def backward_buffers(p: SparseProblem, soc: Soc, m: int, depth: int, width: int, tokens: int,
-                     kv: int) -> tuple[BufferSpec, ...]:
+def backward_buffers(
+    p: SparseProblem, soc: Soc, m: int, depth: int, width: int, tokens: int, kv: int
+) -> tuple[BufferSpec, ...]:
     """On-chip buffers of the backward kernel for ``m`` heads and kv gradients of ``tokens`` x ``kv``."""
     n, t, dv = p.columns, p.dtype, p.value_dim
     out = [
@@ -108,8 +117,10 @@ def backward_buffers(p: SparseProblem, soc: Soc, m: int, depth: int, width: int,
         BufferSpec("acc_kv", "l0c", "float32", tokens * kv, "kv"),
     ]
     if p.rope_dim:
-        out += [BufferSpec("acc_dq_rope", "l0c", "float32", m * p.rope_dim),
-                BufferSpec("d_key_rope", "ub", "float32", tokens * p.rope_dim, "kv")]
+        out += [
+            BufferSpec("acc_dq_rope", "l0c", "float32", m * p.rope_dim),
+            BufferSpec("d_key_rope", "ub", "float32", tokens * p.rope_dim, "kv"),
+        ]
     if not soc.split_core:
         out.append(BufferSpec("kv_turn", "ub", "float32", tokens * kv, "kv"))
     if p.merged:
@@ -127,8 +138,10 @@ def _cube_chunks(p: SparseProblem, soc: Soc, m: int) -> tuple[int, int]:
     """Depth and width that L0A and L0B hold beside ``m`` heads and a tile of tokens; 0 when nothing fits."""
     size = DTYPE_BYTES[p.dtype]
     depth = min(soc.l0a_bytes // (m * size), soc.l0b_bytes // (p.columns * size))
-    return (largest_chunk(max(p.head_dim, p.value_dim), depth),
-            largest_chunk(max(p.head_dim, p.value_dim), soc.l0b_bytes // (p.columns * size)))
+    return (
+        largest_chunk(max(p.head_dim, p.value_dim), depth),
+        largest_chunk(max(p.head_dim, p.value_dim), soc.l0b_bytes // (p.columns * size)),
+    )
 
 
 def _halved(start: int) -> list[int]:
@@ -147,8 +160,10 @@ def plan_forward(p: SparseProblem, soc: Soc) -> SparsePlan:
             buffers = forward_buffers(p, m, depth, w)
             if depth and fits(buffers, soc):
                 return SparsePlan(p, soc, m, depth, w, 0, 0, buffers, CoreSplit(p.q_rows * p.kv_heads, soc.core_count))
-    raise BudgetError(f"sparse_flash_attention: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits {soc.name}:\n"
-                      f"{table(buffers, soc)}")
+    raise BudgetError(
+        f"sparse_flash_attention: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits {soc.name}:\n"
+        f"{table(buffers, soc)}"
+    )
 
 
 def plan_backward(p: SparseProblem, soc: Soc, deterministic: bool) -> SparsePlan:
@@ -166,7 +181,10 @@ def plan_backward(p: SparseProblem, soc: Soc, deterministic: bool) -> SparsePlan
                 for w in _halved(width):
                     buffers = backward_buffers(p, soc, m, depth, w, tokens, kv)
                     if depth and fits(buffers, soc):
-                        return SparsePlan(p, soc, m, depth, w, tokens, kv, buffers,
-                                          CoreSplit(tasks, soc.core_count), deterministic)
-    raise BudgetError(f"sparse_flash_attention_grad: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits "
-                      f"{soc.name}:\n{table(buffers, soc)}")
+                        return SparsePlan(
+                            p, soc, m, depth, w, tokens, kv, buffers, CoreSplit(tasks, soc.core_count), deterministic
+                        )
+    raise BudgetError(
+        f"sparse_flash_attention_grad: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits "
+        f"{soc.name}:\n{table(buffers, soc)}"
+    )

@@ -4,6 +4,7 @@
 A tile is what one inner step handles: ``slots`` consecutive index slots, each naming a block of ``block_size`` tokens,
 at most ``TILE_TOKENS`` tokens in all, padded to ``columns`` for the cube.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -83,8 +84,11 @@ class SparseProblem:
 def gather_buffers(p: SparseProblem) -> list[BufferSpec]:
     """UB buffers that find the tokens of a tile: indices, their float form, comparison bits, token list, lengths."""
     ids = align(p.tile_slots + I32_BLOCK - 1, F32_LANES)
-    out = [BufferSpec("ids", "ub", "int32", ids), BufferSpec("tokens", "ub", "int32", p.columns),
-           BufferSpec("bits", "ub", "int32", align(ids // 32, I32_BLOCK))]
+    out = [
+        BufferSpec("ids", "ub", "int32", ids),
+        BufferSpec("tokens", "ub", "int32", p.columns),
+        BufferSpec("bits", "ub", "int32", align(ids // 32, I32_BLOCK)),
+    ]
     out += [BufferSpec(n, "ub", "float32", ids) for n in ("ids_low", "ids_high")]
     out += [BufferSpec(n, "ub", "float32", p.columns) for n in ("ramp", "line")]
     out.append(BufferSpec("zeros", "ub", "float32", F32_LANES))

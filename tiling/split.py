@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Distribution of equal tasks over cores."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -178,9 +178,7 @@ def _divisors(value: int) -> list[int]:
     return [d for d in range(value, 0, -CUBE_BLOCK) if value % d == 0]
 
 
-def _plan(
-    p: ScanProblem, soc: Soc, buffers_of: Callable[[ScanProblem, int, int], tuple[BufferSpec, ...]]
-) -> ScanPlan:
+def _plan(p: ScanProblem, soc: Soc, buffers_of: Callable[[ScanProblem, int, int], tuple[BufferSpec, ...]]) -> ScanPlan:
     for block in _divisors(p.chunk_size):
         for columns in _divisors(p.state):
             buffers = buffers_of(p, block, columns)

@@ -29,10 +29,14 @@ static void bursts_of(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_
 static void copy_bursts(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count,
                         int64_t length) {
   switch (length) {
-    case 32: return bursts_of<32>(dst, dst_step, src, src_step, count);
-    case 64: return bursts_of<64>(dst, dst_step, src, src_step, count);
-    case 128: return bursts_of<128>(dst, dst_step, src, src_step, count);
-    default: return bursts_of<256>(dst, dst_step, src, src_step, count);
+    case 32:
+      return bursts_of<32>(dst, dst_step, src, src_step, count);
+    case 64:
+      return bursts_of<64>(dst, dst_step, src, src_step, count);
+    case 128:
+      return bursts_of<128>(dst, dst_step, src, src_step, count);
+    default:
+      return bursts_of<256>(dst, dst_step, src, src_step, count);
   }
 }
 

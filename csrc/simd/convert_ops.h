@@ -84,11 +84,17 @@ MCO_INLINE void float_to_int_mode(int32_t* dst, const float* src, int64_t n) {
 
 static void float_to_int_all(int32_t* dst, const float* src, int64_t n, int mode) {
   switch (mode) {
-    case 2: return float_to_int_mode<2>(dst, src, n);
-    case 3: return float_to_int_mode<3>(dst, src, n);
-    case 4: return float_to_int_mode<4>(dst, src, n);
-    case 5: return float_to_int_mode<5>(dst, src, n);
-    case 6: return float_to_int_mode<6>(dst, src, n);
-    default: return float_to_int_mode<1>(dst, src, n);
+    case 2:
+      return float_to_int_mode<2>(dst, src, n);
+    case 3:
+      return float_to_int_mode<3>(dst, src, n);
+    case 4:
+      return float_to_int_mode<4>(dst, src, n);
+    case 5:
+      return float_to_int_mode<5>(dst, src, n);
+    case 6:
+      return float_to_int_mode<6>(dst, src, n);
+    default:
+      return float_to_int_mode<1>(dst, src, n);
   }
 }

@@ -8,12 +8,37 @@
 namespace mco {
 
 enum LaneOp : uint8_t {
-  kAdd, kSub, kMul, kDiv, kMax, kMin, kAnd, kOr, kAddRelu, kSubRelu,  // two sources
-  kMla, kMadd, kMaddRelu,                                             // two sources and the old dst
-  kAbs, kRelu, kExp, kLn, kRec, kSqrt, kRsqrt, kNot,                  // one source
-  kAdds, kMuls, kMaxs, kMins, kLrelu, kShl, kShr, kShrRound,          // one source and a scalar
-  kAxpy,                                                              // one source, a scalar and the old dst
-  kDup,                                                               // a scalar
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kMax,
+  kMin,
+  kAnd,
+  kOr,
+  kAddRelu,
+  kSubRelu,  // two sources
+  kMla,
+  kMadd,
+  kMaddRelu,  // two sources and the old dst
+  kAbs,
+  kRelu,
+  kExp,
+  kLn,
+  kRec,
+  kSqrt,
+  kRsqrt,
+  kNot,  // one source
+  kAdds,
+  kMuls,
+  kMaxs,
+  kMins,
+  kLrelu,
+  kShl,
+  kShr,
+  kShrRound,  // one source and a scalar
+  kAxpy,      // one source, a scalar and the old dst
+  kDup,       // a scalar
   kLaneOps
 };
 
@@ -26,8 +51,8 @@ struct LaneJob {
   int64_t dst_blk, s0_blk, s1_blk, dst_rep, s0_rep, s1_rep;
   int64_t flat, repeats;
   int32_t blocks, tail;
-  float scalar;    // of float dtypes, exact in the dtype
-  int64_t iscalar; // of integer dtypes, and shift counts
+  float scalar;     // of float dtypes, exact in the dtype
+  int64_t iscalar;  // of integer dtypes, and shift counts
   bool saturate;
 };
 

@@ -13,16 +13,16 @@ struct Shift {
       : by(cap(n)), more(n > kMost), half(cap(n > 0 ? n - 1 : 0)), half_more(n - 1 > kMost), none(n == 0) {}
 };
 
-#define MCO_OP(NAME, SOURCES, DST, BODY)                                                     \
-  struct NAME {                                                                              \
-    static constexpr int kSources = SOURCES;                                                 \
-    static constexpr bool kDst = DST;                                                        \
-    template <class Tr, class v>                                                             \
-    MCO_INLINE v run(v d, v a, v b, v s, bool sat, Shift<Tr> sh) {                           \
-      typedef Arith<Tr> A;                                                                   \
-      (void)d, (void)a, (void)b, (void)s, (void)sat, (void)sh, (void)sizeof(A);              \
-      BODY                                                                                   \
-    }                                                                                        \
+#define MCO_OP(NAME, SOURCES, DST, BODY)                                        \
+  struct NAME {                                                                 \
+    static constexpr int kSources = SOURCES;                                    \
+    static constexpr bool kDst = DST;                                           \
+    template <class Tr, class v>                                                \
+    MCO_INLINE v run(v d, v a, v b, v s, bool sat, Shift<Tr> sh) {              \
+      typedef Arith<Tr> A;                                                      \
+      (void)d, (void)a, (void)b, (void)s, (void)sat, (void)sh, (void)sizeof(A); \
+      BODY                                                                      \
+    }                                                                           \
   };
 
 template <class v>

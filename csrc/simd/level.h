@@ -22,8 +22,8 @@ namespace {
 
 #include "cube_ops.h"
 
-constexpr int kNarrow = MCO_W;                      // lanes of 16-bit floats: at most one 32-byte block
-constexpr int kWide = MCO_W > 8 ? 8 : MCO_W;        // lanes of float32 in one 32-byte block
+constexpr int kNarrow = MCO_W;                // lanes of 16-bit floats: at most one 32-byte block
+constexpr int kWide = MCO_W > 8 ? 8 : MCO_W;  // lanes of float32 in one 32-byte block
 
 template <class Tr>
 void set_numeric(Kernels& k, DType t) {
@@ -86,10 +86,18 @@ void set_words(Kernels& k, DType t) {
 void set_dup(Kernels& k) {
   for (int t = 0; t < kDTypes; ++t) {
     switch (kSize[t]) {
-      case 1: k.lane[kDup][t] = lane<Integer<uint8_t, uint8_t>, OpDup>; break;
-      case 2: k.lane[kDup][t] = lane<Integer<uint16_t, uint16_t>, OpDup>; break;
-      case 4: k.lane[kDup][t] = lane<Integer<uint32_t, uint32_t>, OpDup>; break;
-      default: k.lane[kDup][t] = lane<Integer<uint64_t, uint64_t>, OpDup>; break;
+      case 1:
+        k.lane[kDup][t] = lane<Integer<uint8_t, uint8_t>, OpDup>;
+        break;
+      case 2:
+        k.lane[kDup][t] = lane<Integer<uint16_t, uint16_t>, OpDup>;
+        break;
+      case 4:
+        k.lane[kDup][t] = lane<Integer<uint32_t, uint32_t>, OpDup>;
+        break;
+      default:
+        k.lane[kDup][t] = lane<Integer<uint64_t, uint64_t>, OpDup>;
+        break;
     }
   }
 }

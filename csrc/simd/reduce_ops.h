@@ -42,9 +42,7 @@ static void tree_sum(uint8_t* dst, const uint8_t* src, int, int width, bool satu
 }
 
 // Number of the first lane whose condition holds, or 8.
-MCO_INLINE int first_lane(V<8>::i hit) {
-  return __builtin_ctz(unsigned(_mm256_movemask_ps((__m256)hit)) | 0x100u);
-}
+MCO_INLINE int first_lane(V<8>::i hit) { return __builtin_ctz(unsigned(_mm256_movemask_ps((__m256)hit)) | 0x100u); }
 
 #else
 
@@ -194,11 +192,17 @@ template <class Tr>
 static void compare(uint8_t* dst, const uint8_t* a, const uint8_t* b, int64_t n, int relation, bool broadcast) {
   typedef typename Tr::v v;
   switch (relation) {
-    case 0: return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x < y; });
-    case 1: return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x > y; });
-    case 2: return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x >= y; });
-    case 3: return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x == y; });
-    case 4: return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x != y; });
-    default: return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x <= y; });
+    case 0:
+      return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x < y; });
+    case 1:
+      return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x > y; });
+    case 2:
+      return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x >= y; });
+    case 3:
+      return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x == y; });
+    case 4:
+      return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x != y; });
+    default:
+      return compare_all<Tr>(dst, a, b, n, broadcast, [](v x, v y) { return x <= y; });
   }
 }

@@ -183,8 +183,7 @@ MCO_INLINE __m256i saturate_half(__m256i h) {
   const __mmask16 special = _mm256_cmpgt_epi16_mask(m, _mm256_set1_epi16(0x7bff));
   if (__builtin_expect(special == 0, 1)) return h;
   const __mmask16 nan = _mm256_cmpgt_epi16_mask(m, _mm256_set1_epi16(0x7c00));
-  const __m256i largest =
-      _mm256_or_si256(_mm256_andnot_si256(_mm256_set1_epi16(0x7fff), h), _mm256_set1_epi16(0x7bff));
+  const __m256i largest = _mm256_or_si256(_mm256_andnot_si256(_mm256_set1_epi16(0x7fff), h), _mm256_set1_epi16(0x7bff));
   return _mm256_maskz_mov_epi16((__mmask16)~nan, _mm256_mask_mov_epi16(h, special, largest));
 }
 

@@ -98,8 +98,9 @@ int run(const Bytes& program) {
 
 // Replaces a small 64-bit integer, most of which are constants of expressions, sizes and attributes.
 void change_number(Bytes& b, std::mt19937& random) {
-  static const int64_t kNumbers[] = {0, 1, -1, 2, 31, 33, 4095, 65536, INT32_MAX, INT64_C(1) << 32, INT64_C(1) << 62,
-                                     INT64_MAX, INT64_MIN, -32, 1000003};
+  static const int64_t kNumbers[] = {
+      0,         1,         -1,  2,      31, 33, 4095, 65536, INT32_MAX, INT64_C(1) << 32, INT64_C(1) << 62,
+      INT64_MAX, INT64_MIN, -32, 1000003};
   for (int tries = 0; tries < 400 && b.size() > kHeader + 8; ++tries) {
     const size_t at = kHeader + random() % (b.size() - kHeader - 8);
     int64_t v;
@@ -148,8 +149,8 @@ int run_apart(const Bytes& program) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM) return kTimedOut;
   const int result = WIFEXITED(status) ? WEXITSTATUS(status) - kExit : -1;
   if (result >= 0 && result < kTimedOut) return result;
-  std::ofstream("damaged.bin", std::ios::binary).write(reinterpret_cast<const char*>(program.data()),
-                                                       std::streamsize(program.size()));
+  std::ofstream("damaged.bin", std::ios::binary)
+      .write(reinterpret_cast<const char*>(program.data()), std::streamsize(program.size()));
   std::fprintf(stderr, "a damaged program ended the process with status %d; it is kept in damaged.bin\n", status);
   std::exit(1);
 }

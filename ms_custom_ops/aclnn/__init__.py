@@ -5,6 +5,7 @@
 Every op of the registry has the pair, found by name: ``aclnn.FlashAttentionGetWorkspaceSize``. Arguments and outputs
 are NumPy arrays or MindSpore tensors; outputs are written in place. Needs no MindSpore. docs/aclnn.md has the codes.
 """
+
 from __future__ import annotations
 
 import functools
@@ -23,8 +24,16 @@ _SUFFIX = "GetWorkspaceSize"
 # Ops whose published interface is not that of the primitive.
 _PUBLISHED = {"sparse_flash_attention_grad": 1, "sparse_flash_attention_grad_v2": 2}
 
-__all__ = ["PRODUCTS", "SUCCESS", "Executor", "TwoPhase", "current_product", "get_recent_error", "two_phase",
-           "use_product"]
+__all__ = [
+    "PRODUCTS",
+    "SUCCESS",
+    "Executor",
+    "TwoPhase",
+    "current_product",
+    "get_recent_error",
+    "two_phase",
+    "use_product",
+]
 
 
 @functools.cache
@@ -44,8 +53,10 @@ def two_phase(op: str) -> TwoPhase:
 @functools.cache
 def _names() -> dict[str, str]:
     """Name of the second function -> op."""
-    return {**{get_op(op).class_name: op for op in list_ops()},
-            "SparseFlashAttentionGradV2": "sparse_flash_attention_grad_v2"}
+    return {
+        **{get_op(op).class_name: op for op in list_ops()},
+        "SparseFlashAttentionGradV2": "sparse_flash_attention_grad_v2",
+    }
 
 
 def __getattr__(name: str) -> Any:

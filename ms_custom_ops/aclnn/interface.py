@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a two-phase call of an op is, built from its OpSpec: parameters, checks in aclnn's order, what to run."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -117,12 +118,19 @@ class Interface:
         for p in self.parameters:
             value = values[p.name]
             if p.kind in (INPUT, OUTPUT) and value is not None:
-                value = (as_output(self.name, p.name, value) if p.kind == OUTPUT else
-                         as_tensor(self.name, p.name, value, strided=self.strided_inputs))
+                value = (
+                    as_output(self.name, p.name, value)
+                    if p.kind == OUTPUT
+                    else as_tensor(self.name, p.name, value, strided=self.strided_inputs)
+                )
                 if p.present_if is not None and values[p.present_if] is None:
                     if value.size:
-                        refuse(self.name, p.name, f"of shape {value.shape} without {p.present_if}",
-                               "None or an empty tensor")
+                        refuse(
+                            self.name,
+                            p.name,
+                            f"of shape {value.shape} without {p.present_if}",
+                            "None or an empty tensor",
+                        )
                     continue
             if value is not None:
                 parts[p.kind][p.name] = value
@@ -139,8 +147,9 @@ class Interface:
 
     def to_primitive(self, given: Given) -> tuple[dict[str, np.ndarray | None], dict[str, Any]]:
         """Arrays (tensor argument -> content or None) and attributes of the primitive."""
-        arrays = {arg.name: given.inputs[arg.name].array() if arg.name in given.inputs else None
-                  for arg in self.spec.tensors}
+        arrays = {
+            arg.name: given.inputs[arg.name].array() if arg.name in given.inputs else None for arg in self.spec.tensors
+        }
         return arrays, dict(given.attrs)
 
     def from_primitive(self, given: Given, results: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -159,8 +168,9 @@ class Interface:
 
 def _parameters(spec: OpSpec) -> tuple[Parameter, ...]:
     inputs = [
-        Parameter(arg.name, INPUT if arg.is_tensor else ATTRIBUTE, arg.optional or arg.has_default, arg.default,
-                  doc=arg.doc)
+        Parameter(
+            arg.name, INPUT if arg.is_tensor else ATTRIBUTE, arg.optional or arg.has_default, arg.default, doc=arg.doc
+        )
         for arg in spec.args
     ]
     outputs = [

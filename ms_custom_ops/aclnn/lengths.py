@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequence lengths of the two-phase interface: the two readings of TND lengths."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,8 +16,9 @@ def read_lengths(op: str, name: str, given: Any) -> np.ndarray:
     """int64 values (B,) of a list, array or tensor. StatusError (invalid_parameter) for anything else."""
     values = np.asarray(given) if isinstance(given, (list, tuple)) else as_tensor(op, name, given).array()
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
-        raise StatusError("invalid_parameter", describe(op, name, f"{values.dtype} of shape {values.shape}",
-                                                        "integers of shape (B,)"))
+        raise StatusError(
+            "invalid_parameter", describe(op, name, f"{values.dtype} of shape {values.shape}", "integers of shape (B,)")
+        )
     return values.astype(np.int64)
 
 
@@ -35,15 +37,22 @@ def prefix_sums(op: str, name: str, values: np.ndarray, total: int, axis: str) -
         if values[-1] == total and (np.diff(values) >= 0).all():
             return values.astype(np.int32)
     last = int(values[-1]) if values.size else None
-    raise StatusError("tiling", describe(
-        op, name, f"{values.tolist()} (sum {int(values.sum())}, last {last})",
-        f"tokens of each batch, whose sum is {axis} = {total}, or inclusive prefix sums, whose last is {axis} = "
-        f"{total}"))
+    raise StatusError(
+        "tiling",
+        describe(
+            op,
+            name,
+            f"{values.tolist()} (sum {int(values.sum())}, last {last})",
+            f"tokens of each batch, whose sum is {axis} = {total}, or inclusive prefix sums, whose last is {axis} = "
+            f"{total}",
+        ),
+    )
 
 
 def counts(op: str, name: str, values: np.ndarray, batch: int, tokens: int, axis: str) -> np.ndarray:
     """Tokens of each sequence int32 (B,) for BSND. StatusError (tiling) unless there are B of them in 0..tokens."""
     if values.shape != (batch,) or (values.size and not (values.min() >= 0 and values.max() <= tokens)):
-        raise StatusError("tiling", describe(op, name, values.tolist(),
-                                             f"{batch} counts (B) from 0 to {axis} = {tokens}"))
+        raise StatusError(
+            "tiling", describe(op, name, values.tolist(), f"{batch} counts (B) from 0 to {axis} = {tokens}")
+        )
     return values.astype(np.int32)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products whose documented constraints differ: A2 (Ascend910B), A3 (Ascend910_93) and 950."""
+
 from __future__ import annotations
 
 import contextlib

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """SparseFlashAttentionGrad and its V2 in the order of the published interface, on top of the primitive."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -43,10 +44,13 @@ def _parameters(version: int) -> tuple[Parameter, ...]:
         Parameter("key", INPUT, doc="(B,S2,N2,D) or (T2,N2,D)"),
         Parameter("value", INPUT, v2, doc="as key" + (", None: key is the value" if v2 else "")),
         Parameter("sparse_indices", INPUT, doc="int32 (B,S1,N2,K) or (T1,N2,K), ids of key blocks"),
-        Parameter("d_out", INPUT, doc="gradient of out"), Parameter("out", INPUT, doc="output of the forward op"),
-        Parameter("softmax_max", INPUT, doc=lse), Parameter("softmax_sum", INPUT, doc=lse),
+        Parameter("d_out", INPUT, doc="gradient of out"),
+        Parameter("out", INPUT, doc="output of the forward op"),
+        Parameter("softmax_max", INPUT, doc=lse),
+        Parameter("softmax_sum", INPUT, doc=lse),
         *([Parameter("sinks", INPUT, True, doc="float32 (N1,)")] if v2 else []),
-        Parameter("actual_seq_q", LENGTHS, True, doc=lengths), Parameter("actual_seq_kv", LENGTHS, True, doc=lengths),
+        Parameter("actual_seq_q", LENGTHS, True, doc=lengths),
+        Parameter("actual_seq_kv", LENGTHS, True, doc=lengths),
         Parameter("query_rope", INPUT, True, doc="rotary part of query, with key_rope or not at all"),
         Parameter("key_rope", INPUT, True, doc="rotary part of key"),
         Parameter("scale_value", ATTRIBUTE, True, 1.0, doc="factor on the scores"),
@@ -56,7 +60,8 @@ def _parameters(version: int) -> tuple[Parameter, ...]:
         Parameter("pre_tokens", ATTRIBUTE, True, 2147483647, doc="this value or 2^63-1: no window"),
         Parameter("next_tokens", ATTRIBUTE, True, 2147483647, doc="this value or 2^63-1: no window"),
         Parameter("deterministic", ATTRIBUTE, True, False, doc="additions to a key have one order"),
-        Parameter("d_query", OUTPUT, doc="as query"), Parameter("d_key", OUTPUT, doc="as key"),
+        Parameter("d_query", OUTPUT, doc="as query"),
+        Parameter("d_key", OUTPUT, doc="as key"),
         Parameter("d_value", OUTPUT, v2, None, "value" if v2 else None, "as value"),
         Parameter("d_query_rope", OUTPUT, True, None, "query_rope", "as query_rope"),
         Parameter("d_key_rope", OUTPUT, True, None, "key_rope", "as key_rope"),
@@ -82,8 +87,10 @@ class ValidatedJob(Job):
         self.product, self.workspace_size = product, workspace_size
 
     def run(self) -> None:
-        raise StatusError("runtime", f"there are no kernels for {self.product}; accepted: A2 or A3, calls for "
-                                     f"{self.product} are only checked")
+        raise StatusError(
+            "runtime",
+            f"there are no kernels for {self.product}; accepted: A2 or A3, calls for {self.product} are only checked",
+        )
 
 
 class SparseGradInterface(Interface):
@@ -139,11 +146,17 @@ class SparseGradInterface(Interface):
 
     def _names(self, given: Given, product: str, values: Mapping[str, Any]) -> dict[str, Any]:
         layout = given.attrs["layout"]
-        return {**given.attrs, "product": product, "rank_query": len(given.inputs["query"].shape),
-                "layout_rank": rules.LAYOUTS.get(layout, 0), "has_sinks": "sinks" in given.inputs,
-                "has_rope": "query_rope" in given.inputs, "has_value": "value" in given.inputs,
-                "has_d_value": "d_value" in given.outputs,
-                "has_lengths": values["actual_seq_q"] is not None and values["actual_seq_kv"] is not None}
+        return {
+            **given.attrs,
+            "product": product,
+            "rank_query": len(given.inputs["query"].shape),
+            "layout_rank": rules.LAYOUTS.get(layout, 0),
+            "has_sinks": "sinks" in given.inputs,
+            "has_rope": "query_rope" in given.inputs,
+            "has_value": "value" in given.inputs,
+            "has_d_value": "d_value" in given.outputs,
+            "has_lengths": values["actual_seq_q"] is not None and values["actual_seq_kv"] is not None,
+        }
 
     def _check_shapes(self, given: Given, names: Mapping[str, Any]) -> dict[str, Any]:
         layout, product, rank = names["layout"], names["product"], names["layout_rank"]
@@ -151,15 +164,25 @@ class SparseGradInterface(Interface):
         for name, tensor in given.inputs.items():
             wanted = 1 if name == "sinks" else rank
             if len(tensor.shape) != wanted and name not in _STATS:
-                raise StatusError("tiling", describe(self.name, f"rank of {name}", f"{len(tensor.shape)} (shape "
-                                                     f"{tensor.shape})", f"{wanted} for layout {layout}"))
+                raise StatusError(
+                    "tiling",
+                    describe(
+                        self.name,
+                        f"rank of {name}",
+                        f"{len(tensor.shape)} (shape {tensor.shape})",
+                        f"{wanted} for layout {layout}",
+                    ),
+                )
         sizes = rules.sizes({name: tensor.shape for name, tensor in tensors.items()}, layout, product)
         rules.check(rules.OF_SHAPES, self.name, product, {**names, **sizes})
         expected = rules.expected_shapes(layout, sizes)
         for name, tensor in tensors.items():
             if tensor.shape != expected[name]:
-                raise StatusError("tiling", f"{self.name}: The shape of {rules.camel(name)} is invalid, got "
-                                            f"{tensor.shape}, should be {expected[name]}")
+                raise StatusError(
+                    "tiling",
+                    f"{self.name}: The shape of {rules.camel(name)} is invalid, got "
+                    f"{tensor.shape}, should be {expected[name]}",
+                )
         for name in _STATS:
             self._dtype(given.inputs[name], ("float32",), "tiling")
         self._dtype(given.inputs["out"], (given.inputs["query"].dtype,), "tiling")
@@ -178,9 +201,15 @@ class SparseGradInterface(Interface):
                 found = counts(self.name, name, values, names["B"], names[size], size)
             result[f"actual_seq_lengths_{target}"] = found
         if len({len(found) for found in result.values()}) > 1:
-            raise StatusError("tiling", describe(
-                self.name, "actual_seq_q, actual_seq_kv",
-                " and ".join(f"{len(found)} lengths" for found in result.values()), "as many on both sides"))
+            raise StatusError(
+                "tiling",
+                describe(
+                    self.name,
+                    "actual_seq_q, actual_seq_kv",
+                    " and ".join(f"{len(found)} lengths" for found in result.values()),
+                    "as many on both sides",
+                ),
+            )
         return result
 
     def _attributes(self, given: Given, names: Mapping[str, Any]) -> dict[str, Any]:
@@ -188,8 +217,10 @@ class SparseGradInterface(Interface):
 
     def to_primitive(self, given: Given) -> tuple[dict[str, np.ndarray | None], dict[str, Any]]:
         packed = given.attrs["layout"] == "TND"
-        inputs = {name: tensor.array()[None] if packed and name != "sinks" else tensor.array()
-                  for name, tensor in given.inputs.items()}
+        inputs = {
+            name: tensor.array()[None] if packed and name != "sinks" else tensor.array()
+            for name, tensor in given.inputs.items()
+        }
         arrays: dict[str, np.ndarray | None] = dict.fromkeys(arg.name for arg in self.spec.tensors)
         arrays |= {name: inputs[name] for name in ("query", "key", "d_out", "query_rope", "key_rope") if name in inputs}
         arrays["value"] = inputs.get("value", inputs["key"])
@@ -219,8 +250,9 @@ def _workspace(names: Mapping[str, Any], product: str) -> int:
     """Bytes by the formula of the product's published implementation."""
     rows = names["B"] * names["S1"], names["B"] * names["S2"]
     if product != "950":
-        return get_workspace_size(*rows, names["N1"], names["D"], names["D_value"], names["Dr"], names["K"],
-                                  names["sparse_block_size"])
+        return get_workspace_size(
+            *rows, names["N1"], names["D"], names["D_value"], names["Dr"], names["K"], names["sparse_block_size"]
+        )
     dim, wide, slots = names["D"], names["D"] + names["Dr"], names["K"]
     per_core = 3 * _unit(128 * wide * 2) + 2 * (_unit(4 * slots * wide) + _unit(4 * slots * dim))
     sums = _unit(4 * rows[0] * names["N1"] * wide) + _unit(4 * rows[1] * wide) + _unit(4 * rows[1] * names["D_value"])

@@ -4,6 +4,7 @@
 Conditions are in the expression language of op_info files. The A2 implementation does not check D, K and the block size
 against its documented lists, and small models need other values: those lists hold on 950 only.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -15,8 +16,11 @@ from ms_custom_ops.aclnn.status import StatusError
 from ms_custom_ops.registry.expr import parse_expr
 
 LAYOUTS = {"BSND": 4, "TND": 3}
-HEADS = {"A2": (1, 2, 4, 8, 16, 32, 64, 128), "A3": (1, 2, 4, 8, 16, 32, 64, 128),
-         "950": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)}
+HEADS = {
+    "A2": (1, 2, 4, 8, 16, 32, 64, 128),
+    "A3": (1, 2, 4, 8, 16, 32, 64, 128),
+    "950": (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128),
+}
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,17 @@ BEFORE_SHAPES = (
     Rule("not has_sinks or product == '950'", "sinks are given on {product}; accepted: on 950 only", kind="runtime"),
     Rule("sparse_mode in (0, 3)", "only support sparse_mode=0 or 3, now sparse_mode={sparse_mode}"),
     Rule("layout in ('BSND', 'TND')", "only support TND or BSND layout, now layout is {layout}"),
-    Rule("rank_query == layout_rank",
-         "layout dims is not equal to the input's dim: rank of query is {rank_query}, layout is {layout}; accepted: "
-         "rank {layout_rank}"),
+    Rule(
+        "rank_query == layout_rank",
+        "layout dims is not equal to the input's dim: rank of query is {rank_query}, layout is {layout}; accepted: "
+        "rank {layout_rank}",
+    ),
     Rule("layout != 'TND' or has_lengths", "actual_seq_q, actual_seq_kv: TND needs the lengths of both sides"),
-    Rule("has_value or not has_d_value", "d_value is given without value; accepted: None or an empty tensor, d_key is "
-         "then dK + dV", kind="invalid_parameter"),
+    Rule(
+        "has_value or not has_d_value",
+        "d_value is given without value; accepted: None or an empty tensor, d_key is then dK + dV",
+        kind="invalid_parameter",
+    ),
 )
 # Names: those above and the sizes of sizes() below.
 OF_SHAPES = (
@@ -51,11 +60,16 @@ OF_SHAPES = (
     Rule("Dr == Dr_key", "headDim of qRope and kRope should be equal, got {Dr} and {Dr_key}"),
     Rule("not has_rope or Dr == 64", "headDim of qRope and kRope should be 64, got {Dr}", _950),
     Rule("N2 == 1 and N1_listed", "only support n2=1 and n1={heads}, but got n2={N2} n1={N1}"),
-    Rule("layout != 'TND' or smallest >= 1", "TND with a size of 0: t1={S1} n1={N1} d={D} t2={S2} n2={N2}; accepted: "
-         "at least 1 each"),
+    Rule(
+        "layout != 'TND' or smallest >= 1",
+        "TND with a size of 0: t1={S1} n1={N1} d={D} t2={S2} n2={N2}; accepted: at least 1 each",
+    ),
     Rule("K % 1024 == 0 and 1024 <= K <= 8192", "K of sparse_indices is {K}; accepted: 1024, 2048, ... 8192", _950),
-    Rule("sparse_block_size in (1, 8, 16, 32, 64)",
-         "sparse_block_size is {sparse_block_size}; accepted: 1, 8, 16, 32, 64", _950),
+    Rule(
+        "sparse_block_size in (1, 8, 16, 32, 64)",
+        "sparse_block_size is {sparse_block_size}; accepted: 1, 8, 16, 32, 64",
+        _950,
+    ),
 )
 
 
@@ -71,11 +85,23 @@ def sizes(shapes: Mapping[str, tuple[int, ...]], layout: str, product: str) -> d
     query, key = shapes["query"], shapes["key"]
     batch = 1 if layout == "TND" else query[0]
     found: dict[str, Any] = dict(
-        B=batch, S1=query[-3], S2=key[-3], N1=query[-2], N2=key[-2], D=query[-1], D_key=key[-1],
-        D_value=shapes.get("value", key)[-1], K=shapes["sparse_indices"][-1])
+        B=batch,
+        S1=query[-3],
+        S2=key[-3],
+        N1=query[-2],
+        N2=key[-2],
+        D=query[-1],
+        D_key=key[-1],
+        D_value=shapes.get("value", key)[-1],
+        K=shapes["sparse_indices"][-1],
+    )
     rope = shapes.get("query_rope", (0,)), shapes.get("key_rope", (0,))
-    found |= dict(Dr=rope[0][-1], Dr_key=rope[1][-1], heads=",".join(map(str, HEADS[product])),
-                  N1_listed=found["N1"] in HEADS[product])
+    found |= dict(
+        Dr=rope[0][-1],
+        Dr_key=rope[1][-1],
+        heads=",".join(map(str, HEADS[product])),
+        N1_listed=found["N1"] in HEADS[product],
+    )
     found["smallest"] = min(found[name] for name in ("S1", "N1", "D", "S2", "N2"))
     return found
 
@@ -87,9 +113,17 @@ def expected_shapes(layout: str, s: Mapping[str, Any]) -> dict[str, tuple[int, .
     n1, n2, group = s["N1"], s["N2"], s["N1"] // max(s["N2"], 1)
     stats = (n2, s["S1"], group) if packed else (s["B"], n2, s["S1"], group)
     shapes = {
-        "key": (*k, n2, s["D"]), "value": (*k, n2, s["D_value"]), "sparse_indices": (*q, n2, s["K"]),
-        "d_out": (*q, n1, s["D_value"]), "out": (*q, n1, s["D_value"]), "softmax_max": stats, "softmax_sum": stats,
-        "query_rope": (*q, n1, s["Dr"]), "key_rope": (*k, n2, s["Dr"]), "sinks": (n1,), "query": (*q, n1, s["D"]),
+        "key": (*k, n2, s["D"]),
+        "value": (*k, n2, s["D_value"]),
+        "sparse_indices": (*q, n2, s["K"]),
+        "d_out": (*q, n1, s["D_value"]),
+        "out": (*q, n1, s["D_value"]),
+        "softmax_max": stats,
+        "softmax_sum": stats,
+        "query_rope": (*q, n1, s["Dr"]),
+        "key_rope": (*k, n2, s["Dr"]),
+        "sinks": (n1,),
+        "query": (*q, n1, s["D"]),
     }
     outputs = ("query", "key", "value", "query_rope", "key_rope", "sinks")
     return {**shapes, **{f"d_{name}": shapes[name] for name in outputs}}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Status codes of the two-phase interface and the text of the last failure."""
+
 from __future__ import annotations
 
 import threading
@@ -10,7 +11,8 @@ from ms_custom_ops.errors import MsCustomOpsError, OpArgumentError, OpDtypeError
 
 #: Kinds of failure, as the ``status`` block of an op_info file names them, and aclnn's codes. An op's own block wins.
 DEFAULT_STATUS: Mapping[str, int] = MappingProxyType(
-    {"null_pointer": 161001, "invalid_parameter": 161002, "runtime": 361001, "tiling": 561002})
+    {"null_pointer": 161001, "invalid_parameter": 161002, "runtime": 361001, "tiling": 561002}
+)
 SUCCESS = 0
 
 

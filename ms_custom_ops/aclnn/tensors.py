@@ -4,6 +4,7 @@
 ``asnumpy()`` of a MindSpore tensor on CPU is a view of the tensor's own memory, so outputs are written through it.
 Where it is not (a tensor on a device), the tensor is refused as an output.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two functions of an op: GetWorkspaceSize checks a call and gives an executor, the other one runs it."""
+
 from __future__ import annotations
 
 import inspect
@@ -100,11 +101,14 @@ def _describe(interface: Interface, first: Any, second: Any) -> None:
         for p in interface.parameters
     ]
     first.__doc__ = (
-        f"First phase of {interface.name}: checks the call.\n\n" + "\n".join(lines)
+        f"First phase of {interface.name}: checks the call.\n\n"
+        + "\n".join(lines)
         + "\n\nReturns (status, workspace_size in bytes, executor); after a failure (status, 0, None), and\n"
         "get_recent_error() says why. The executor keeps references to the tensors: they are read and written in the\n"
-        "second phase.")
+        "second phase."
+    )
     second.__doc__ = (
         f"Second phase of {interface.name}: runs an executor, once, and writes its output tensors.\n\n"
         "workspace has at least workspace_size bytes (an array, a buffer or an address; the engine does not touch\n"
-        "it). The call returns when the outputs are written; stream is not used. Returns the status.")
+        "it). The call returns when the outputs are written; stream is not used. Returns the status."
+    )

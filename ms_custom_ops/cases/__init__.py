@@ -12,13 +12,4 @@ from ms_custom_ops.cases.model import CaseFile, CaseFileError, PlannedCase, Resu
 from ms_custom_ops.cases.reader import read_cases
 from ms_custom_ops.cases.run import run_case
 
-__all__ = [
-    "CaseFile",
-    "CaseFileError",
-    "PlannedCase",
-    "Result",
-    "file_cases",
-    "read_cases",
-    "run_case",
-    "smoke_cases",
-]
+__all__ = ["CaseFile", "CaseFileError", "PlannedCase", "Result", "file_cases", "read_cases", "run_case", "smoke_cases"]

@@ -87,9 +87,7 @@ class _Maker:
     def dtype_rows(self) -> list[DtypeRow]:
         """Combinations of the op that the file's dtypes allow and the chip has."""
         names = {i.name: i.dtypes or tuple(CODE_TO_NAME.values()) for i in self.tensors}
-        allowed = [
-            row for row in self.op.dtype_rows if all(CODE_TO_NAME[row.codes[n]] in d for n, d in names.items())
-        ]
+        allowed = [row for row in self.op.dtype_rows if all(CODE_TO_NAME[row.codes[n]] in d for n, d in names.items())]
         if not allowed:
             given = "; ".join(f"{n} {', '.join(d)}" for n, d in names.items())
             raise CaseFileError(describe("cases", f"dtypes in {self.file.path}", given, f"a row of {self.op.location}"))

@@ -299,7 +299,5 @@ KNOWLEDGE: dict[str, Knowledge] = {
     "sparse_flash_attention_grad": Knowledge(
         _MAKERS, complete=_complete, golden=_attention_grad_golden, visible=_heads_only
     ),
-    "sparse_lightning_indexer_grad_kl_loss": Knowledge(
-        _KL, complete=_complete, golden=_kl_golden, visible=_heads_only
-    ),
+    "sparse_lightning_indexer_grad_kl_loss": Knowledge(_KL, complete=_complete, golden=_kl_golden, visible=_heads_only),
 }

@@ -15,7 +15,7 @@ from ms_custom_ops.cases.data import make_arrays, numpy_dtype, stored, view
 from ms_custom_ops.cases.knowledge import golden_outputs, knowledge_of
 from ms_custom_ops.cases.model import PlannedCase, Result
 from ms_custom_ops.errors import MsCustomOpsError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
 
 WAYS = ("native", "reference", "mindspore")
 

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import numpy as np
 
-from ms_custom_ops.tik.dtypes import DTYPES
+from ms_custom_ops.program.dtypes import DTYPES
 
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+[0-9]*)\[(?P<dims>[0-9, ]*)\]")
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)", re.DOTALL)
@@ -190,11 +190,11 @@ def command(
 
 def _run(program: Any, feed: dict[str, Any], engine_name: str) -> list[np.ndarray]:
     if engine_name == "reference":
-        from ms_custom_ops.tik.debug.debugger import run_program
+        from ms_custom_ops.debug.debugger import run_program
 
         return run_program(program, feed, api="run")
     from ms_custom_ops import engine
-    from ms_custom_ops.tik.debug.points import points_of
+    from ms_custom_ops.debug.points import points_of
 
     if points_of(program):
         click.echo("printf and debug_print of this kernel print with --engine reference only", err=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from ms_custom_ops.soc import current_soc
-from ms_custom_ops.tik.support import SHORT, codes, column, known_instructions
+from ms_custom_ops.soc.support import SHORT, codes, column, known_instructions
 
 # Names of methods whose instruction has another name.
 _RENAMED = {

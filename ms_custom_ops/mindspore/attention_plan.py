@@ -70,11 +70,7 @@ def check_qkv(query: Operand, key: Operand, value: Operand) -> tuple[int, int, i
     _check_dtype("value", value.dtype, (str(query.dtype),), ", the dtype of query")
     (b, n1, s1, d), (_, n2, s2, _), _ = shapes
     if shapes[1] != (b, n2, s2, d):
-        refuse(
-            "key",
-            f"of shape {shapes[1]}",
-            f"shape (B, N2, S2, D) with B = {b} and D = {d} of query {shapes[0]}",
-        )
+        refuse("key", f"of shape {shapes[1]}", f"shape (B, N2, S2, D) with B = {b} and D = {d} of query {shapes[0]}")
     if shapes[2] != shapes[1]:
         refuse("value", f"of shape {shapes[2]}", f"the shape of key {shapes[1]}")
     if n1 and (n2 == 0 or n1 % n2):
@@ -99,9 +95,7 @@ def _mask(mask: Operand, full: Shape) -> tuple[Shape, Shape] | None:
     _check_dtype("attn_mask", mask.dtype, MASK_DTYPES)
     if not 1 <= len(shape) <= 4:
         refuse(
-            "rank of attn_mask",
-            f"{len(shape)} (shape {shape})",
-            f"1 to 4, broadcastable to (B, N1, S1, S2) = {full}",
+            "rank of attn_mask", f"{len(shape)} (shape {shape})", f"1 to 4, broadcastable to (B, N1, S1, S2) = {full}"
         )
     shape4 = (1,) * (4 - len(shape)) + shape
     if any(size not in (1, wanted) for size, wanted in zip(shape4, full, strict=True)):
@@ -115,13 +109,7 @@ def _check_shift(shift: Operand, full: Shape) -> None:
     shape = static_shape("real_shift", shift.shape)
     _check_dtype("real_shift", shift.dtype, SHIFT_DTYPES)
     b, n1, s1, s2 = full
-    if (
-        len(shape) != 4
-        or shape[0] not in (1, b)
-        or shape[1] != n1
-        or shape[2] not in (1, s1)
-        or shape[3] != s2
-    ):
+    if len(shape) != 4 or shape[0] not in (1, b) or shape[1] != n1 or shape[2] not in (1, s1) or shape[3] != s2:
         refuse("real_shift", f"of shape {shape}", f"(1 or B, N1, 1 or S1, S2) with (B, N1, S1, S2) = {full}")
 
 
@@ -138,10 +126,7 @@ def _check_lengths(name: str, lengths: Operand, b: int, longest: int) -> None:
     if lengths.values is not None:
         if len(lengths.values) != b:
             refuse(name, f"{len(lengths.values)} lengths", f"one per batch, B = {b}")
-        if any(
-            isinstance(n, bool) or not isinstance(n, Integral) or not 0 <= n <= longest
-            for n in lengths.values
-        ):
+        if any(isinstance(n, bool) or not isinstance(n, Integral) or not 0 <= n <= longest for n in lengths.values):
             refuse(name, list(lengths.values), f"integers from 0 to {longest}")
         return
     if lengths.shape is None:
@@ -156,9 +141,7 @@ def _scale(scale_value: Any, d: int) -> float:
     if scale_value is None:
         return float(d) ** -0.5
     if isinstance(scale_value, bool) or not isinstance(scale_value, Real):
-        refuse(
-            "scale_value", f"{scale_value!r} ({type(scale_value).__name__})", "a float, or None for D^-0.5"
-        )
+        refuse("scale_value", f"{scale_value!r} ({type(scale_value).__name__})", "a float, or None for D^-0.5")
     return float(scale_value)
 
 

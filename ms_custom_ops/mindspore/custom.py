@@ -128,9 +128,7 @@ class TikCustom(ops.Custom):
         there = spec.named_inputs(names, self._present)
         inputs = [i for i, name in enumerate(names) if there[name] is not None]
         outputs = [
-            i
-            for i, ret in enumerate(spec.returns)
-            if ret.present_if is None or there[ret.present_if] is not None
+            i for i, ret in enumerate(spec.returns) if ret.present_if is None or there[ret.present_if] is not None
         ]
         self.add_prim_attr("mco_op", spec.name)
         self.add_prim_attr("mco_source", compiler.source_hash(spec))
@@ -152,8 +150,7 @@ class TikCustom(ops.Custom):
         named = self._spec.named_inputs(there, self._present)
         self._soc = soc
         self.add_prim_attr(
-            "mco_prefix",
-            compiler.key_prefix(self._spec, self._attrs, [name for name in there if named[name]], soc),
+            "mco_prefix", compiler.key_prefix(self._spec, self._attrs, [name for name in there if named[name]], soc)
         )
 
     def __infer__(self, *args: Any) -> dict[str, Any]:

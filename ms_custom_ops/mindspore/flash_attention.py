@@ -44,9 +44,7 @@ def _length_operand(shape: Any, dtype: Any) -> Operand:
 
 
 @ops.constexpr
-def _plan(
-    query, key, value, attn_mask, real_shift, drop_mask, q_lengths, kv_lengths, scale_value, keep_prob, attrs
-):
+def _plan(query, key, value, attn_mask, real_shift, drop_mask, q_lengths, kv_lengths, scale_value, keep_prob, attrs):
     """Plan as a tuple, in the order of flash_attention's use of it.
 
     Each argument is (shape, dtype) or a value; ``attrs`` are the values of _ATTRIBUTES, whose types are checked
@@ -215,16 +213,7 @@ def flash_attention(
         shape_dtype_or_values(actual_seq_kvlen),
         scale_value,
         keep_prob,
-        (
-            seed,
-            sparse_mode,
-            pre_tokens,
-            next_tokens,
-            prev_block_num,
-            next_block_num,
-            tiling_stgy_name,
-            high_precision,
-        ),
+        (seed, sparse_mode, pre_tokens, next_tokens, prev_block_num, next_block_num, tiling_stgy_name, high_precision),
     )
     empty, stats_shape, head_dim, pad_d, pad_s1, pad_s2, pad_b, scale, mask_shapes = plan
     if empty:

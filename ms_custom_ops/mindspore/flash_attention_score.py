@@ -34,9 +34,7 @@ def _refuse_unsupported(argument):
 @ops.constexpr
 def _check_value(key, value):
     if tuple(key) != tuple(value):
-        raise OpArgumentError(
-            describe(OP, "value", f"of shape {tuple(value)}", f"the shape of key {tuple(key)}")
-        )
+        raise OpArgumentError(describe(OP, "value", f"of shape {tuple(value)}", f"the shape of key {tuple(key)}"))
 
 
 def _rearranged(x, shape, order, shape_after):
@@ -44,9 +42,7 @@ def _rearranged(x, shape, order, shape_after):
     holds every bfloat16 exactly."""
     if x.dtype == mstype.bfloat16:
         x = ops.cast(x, mstype.float32)
-        return ops.cast(
-            ops.reshape(ops.transpose(ops.reshape(x, shape), order), shape_after), mstype.bfloat16
-        )
+        return ops.cast(ops.reshape(ops.transpose(ops.reshape(x, shape), order), shape_after), mstype.bfloat16)
     return ops.reshape(ops.transpose(ops.reshape(x, shape), order), shape_after)
 
 
@@ -142,9 +138,7 @@ def flash_attention_score(
         shape_dtype(drop_mask),
         shape_dtype(attn_mask),
     )
-    axes, mode = _plan(
-        operands, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens
-    )
+    axes, mode = _plan(operands, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens)
     b, n1, n2, s1, s2, d = axes
     _check_value(key.shape, value.shape)
     if drop_mask is not None:

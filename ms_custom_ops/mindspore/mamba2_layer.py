@@ -26,12 +26,7 @@ def _refuse(argument: str, given: object, accepted: object) -> None:
 
 
 def _checked_int(name: str, value: Any, most: int | None = None) -> int:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or value < 1
-        or (most is not None and value > most)
-    ):
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1 or (most is not None and value > most):
         _refuse(name, repr(value), "an int of at least 1" if most is None else f"an int from 1 to {most}")
     return value
 
@@ -131,31 +126,21 @@ class Mamba2(nn.Cell):
         if operand_dtype not in _DTYPES:
             _refuse("operand_dtype", repr(operand_dtype), " or ".join(map(repr, _DTYPES)))
         if not 0 < dt_min <= dt_max or not 0 < A_init_range[0] <= A_init_range[1]:
-            _refuse(
-                "dt_min, dt_max, A_init_range",
-                f"{dt_min}, {dt_max}, {A_init_range}",
-                "positive, in rising order",
-            )
+            _refuse("dt_min, dt_max, A_init_range", f"{dt_min}, {dt_max}, {A_init_range}", "positive, in rising order")
         self.operand_dtype = _DTYPES[operand_dtype]
         self.conv_channels = self.d_inner + 2 * ngroups * d_state
         self.in_proj = nn.Dense(d_model, self.d_inner + self.conv_channels + self.heads, has_bias=bias)
         self.norm = GatedRMSNorm(self.d_inner, ngroups)
         self.out_proj = nn.Dense(self.d_inner, d_model, has_bias=bias)
-        self._scan_parameters(
-            np.random.default_rng(seed), (dt_min, dt_max, dt_init_floor), A_init_range, conv_bias
-        )
+        self._scan_parameters(np.random.default_rng(seed), (dt_min, dt_max, dt_init_floor), A_init_range, conv_bias)
 
-    def _scan_parameters(
-        self, rng: Any, steps: tuple[float, float, float], rates: Any, conv_bias: bool
-    ) -> None:
+    def _scan_parameters(self, rng: Any, steps: tuple[float, float, float], rates: Any, conv_bias: bool) -> None:
         def parameter(value: Any, name: str) -> Parameter:
             return Parameter(Tensor(np.asarray(value, np.float32)), name=name)
 
         bound = self.d_conv**-0.5
         dt = np.exp(rng.uniform(math.log(steps[0]), math.log(steps[1]), self.heads)).clip(min=steps[2])
-        self.conv_weight = parameter(
-            rng.uniform(-bound, bound, (self.d_conv, self.conv_channels)), "conv_weight"
-        )
+        self.conv_weight = parameter(rng.uniform(-bound, bound, (self.d_conv, self.conv_channels)), "conv_weight")
         self.conv_bias = parameter(np.zeros(self.conv_channels), "conv_bias") if conv_bias else None
         self.dt_bias = parameter(dt + np.log(-np.expm1(-dt)), "dt_bias")  # softplus(dt_bias) = dt
         self.A_log = parameter(np.log(rng.uniform(*rates, self.heads)), "A_log")

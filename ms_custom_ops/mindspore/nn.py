@@ -20,12 +20,7 @@ _LAYER = "nn.FlashAttention"
 
 
 def _positive(name: str, value: Any, most: int | None = None) -> int:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int)
-        or value < 1
-        or (most is not None and value > most)
-    ):
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1 or (most is not None and value > most):
         accepted = "an int of at least 1" if most is None else f"an int from 1 to {most}"
         raise OpArgumentError(describe(_LAYER, name, repr(value), accepted))
     return value
@@ -52,17 +47,12 @@ def _check_call(query, key, mask, alibi_mask, head_dim, head_num, kv_head_num, m
     for name, shape, heads in (("query", query, head_num), ("key", key, kv_head_num)):
         if len(shape) != 4 or shape[1] != heads or shape[3] != head_dim:
             raise OpArgumentError(
-                describe(
-                    _LAYER, name, f"of shape {tuple(shape)}", f"(B, {heads}, S, {head_dim}) as constructed"
-                )
+                describe(_LAYER, name, f"of shape {tuple(shape)}", f"(B, {heads}, S, {head_dim}) as constructed")
             )
     if mask is not None and not mask_batch and len(mask) > 2 and mask[0] != 1:
         raise OpArgumentError(
             describe(
-                _LAYER,
-                "attn_mask",
-                f"of shape {tuple(mask)}",
-                "a batch axis of 1 with have_attention_mask_batch=False",
+                _LAYER, "attn_mask", f"of shape {tuple(mask)}", "a batch axis of 1 with have_attention_mask_batch=False"
             )
         )
     if (alibi_mask is not None) != alibi:
@@ -133,17 +123,9 @@ class FlashAttention(nn.Cell):
         self.head_num = _positive("head_num", head_num)
         self.kv_head_num = self.head_num if kv_head_num is None else _positive("kv_head_num", kv_head_num)
         if self.head_num % self.kv_head_num:
-            raise OpArgumentError(
-                describe(_LAYER, "kv_head_num", kv_head_num, f"a divisor of head_num = {head_num}")
-            )
-        if (
-            isinstance(dropout_rate, bool)
-            or not isinstance(dropout_rate, (int, float))
-            or not 0 <= dropout_rate < 1
-        ):
-            raise OpArgumentError(
-                describe(_LAYER, "dropout_rate", repr(dropout_rate), "0 <= dropout_rate < 1")
-            )
+            raise OpArgumentError(describe(_LAYER, "kv_head_num", kv_head_num, f"a divisor of head_num = {head_num}"))
+        if isinstance(dropout_rate, bool) or not isinstance(dropout_rate, (int, float)) or not 0 <= dropout_rate < 1:
+            raise OpArgumentError(describe(_LAYER, "dropout_rate", repr(dropout_rate), "0 <= dropout_rate < 1"))
         _check_parallel(_positive("dp", dp), _positive("mp", mp))
         self.keep_prob = 1.0 - float(dropout_rate)
         self.prev_block_num = prev_block_num
@@ -165,9 +147,7 @@ class FlashAttention(nn.Cell):
         drawn, _ = self.drop(ones)
         return ops.stop_gradient(drawn)
 
-    def construct(
-        self, query: Any, key: Any, value: Any, attn_mask: Any = None, alibi_mask: Any = None
-    ) -> Any:
+    def construct(self, query: Any, key: Any, value: Any, attn_mask: Any = None, alibi_mask: Any = None) -> Any:
         mask_shape = None if attn_mask is None else attn_mask.shape
         alibi_shape = None if alibi_mask is None else alibi_mask.shape
         _check_call(

@@ -31,11 +31,28 @@ from ms_custom_ops.mindspore.sparse_attention import (
 )
 from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
 
-__all__ = ["alibi_slopes", "bwd_dadt_cumsum", "bwd_dadt_fused", "bwd_dtrap_ddt", "bwd_segsum_dadt",
-           "check_sparse_indices", "counts_to_prefix_sums", "dacs_segsum", "dense_sparse_indices", "flash_attention",
-           "flash_attention_score", "indexer_kl_loss", "lightning_indexer", "mamba3_chunk_scan",
-           "prefix_sums_to_counts", "segsum_decay", "sparse_flash_attention", "sparse_flash_attention_grad",
-           "sparse_lightning_indexer_grad_kl_loss", "ssd_chunk_scan"]
+__all__ = [
+    "alibi_slopes",
+    "bwd_dadt_cumsum",
+    "bwd_dadt_fused",
+    "bwd_dtrap_ddt",
+    "bwd_segsum_dadt",
+    "check_sparse_indices",
+    "counts_to_prefix_sums",
+    "dacs_segsum",
+    "dense_sparse_indices",
+    "flash_attention",
+    "flash_attention_score",
+    "indexer_kl_loss",
+    "lightning_indexer",
+    "mamba3_chunk_scan",
+    "prefix_sums_to_counts",
+    "segsum_decay",
+    "sparse_flash_attention",
+    "sparse_flash_attention_grad",
+    "sparse_lightning_indexer_grad_kl_loss",
+    "ssd_chunk_scan",
+]
 
 for _name, _value in list(vars(gen_ops_def).items()):
     if inspect.isfunction(_value) and _value.__module__ == gen_ops_def.__name__ and _name not in __all__:

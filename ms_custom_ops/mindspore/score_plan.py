@@ -15,13 +15,7 @@ UNLIMITED = 2147483647
 COMPRESSED_MASK = (2048, 2048)
 # Axes of (B, S, N, D) for each layout; BSH and SBH have N and D in one axis.
 LAYOUTS = {"BNSD": "(B, N, S, D)", "BSND": "(B, S, N, D)", "BSH": "(B, S, N * D)", "SBH": "(S, B, N * D)"}
-MODES = {
-    0: "default mask",
-    1: "all mask",
-    2: "causal, upper left",
-    3: "causal, lower right",
-    4: "band, lower right",
-}
+MODES = {0: "default mask", 1: "all mask", 2: "causal, upper left", 3: "causal, lower right", 4: "band, lower right"}
 
 
 @dataclass(frozen=True)
@@ -44,11 +38,7 @@ def _axes(name: str, operand: Operand, layout: str) -> tuple[int, int, int | Non
     """(B, S, N or None, D or H) of one tensor."""
     shape = static_shape(name, operand.shape or (), OP)
     if len(shape) != LAYOUTS[layout].count(",") + 1:
-        _refuse(
-            f"rank of {name}",
-            f"{len(shape)} (shape {shape})",
-            f"shape {LAYOUTS[layout]} of input_layout {layout}",
-        )
+        _refuse(f"rank of {name}", f"{len(shape)} (shape {shape})", f"shape {LAYOUTS[layout]} of input_layout {layout}")
     if layout == "BNSD":
         return shape[0], shape[2], shape[1], shape[3]
     if layout == "BSND":
@@ -91,9 +81,7 @@ def _check_mask(mask: Operand, mode: int, z: Sizes) -> None:
     full = ((z.b, z.n1, z.s1, z.s2), (z.b, 1, z.s1, z.s2), (z.s1, z.s2))
     accepted = full if mode in (0, 1) else (COMPRESSED_MASK,)
     if static_shape("attn_mask", mask.shape, OP) not in accepted:
-        _refuse(
-            "attn_mask", f"of shape {mask.shape}", " or ".join(map(str, accepted)) + f" in sparse_mode {mode}"
-        )
+        _refuse("attn_mask", f"of shape {mask.shape}", " or ".join(map(str, accepted)) + f" in sparse_mode {mode}")
 
 
 def _check_shift(shift: Operand, dtype: str | None, z: Sizes) -> None:
@@ -115,16 +103,12 @@ def _check_dropout(drop: Operand, keep_prob: Any, z: Sizes) -> None:
         _refuse("keep_prob", repr(keep_prob), "a probability, 0 < keep_prob <= 1")
     if drop.shape is None:
         if keep_prob < 1:
-            _refuse(
-                "drop_mask", f"None with keep_prob {keep_prob}", "a uint8 tensor when keep_prob is below 1"
-            )
+            _refuse("drop_mask", f"None with keep_prob {keep_prob}", "a uint8 tensor when keep_prob is below 1")
         return
     if keep_prob == 1:
         _refuse("drop_mask", "given with keep_prob 1.0", "None when keep_prob is 1.0")
     if drop.dtype != "uint8":
-        raise OpDtypeError(
-            describe(OP, "dtype of drop_mask", drop.dtype, "uint8, eight positions per element")
-        )
+        raise OpDtypeError(describe(OP, "dtype of drop_mask", drop.dtype, "uint8, eight positions per element"))
     if z.s2 % 8 or static_shape("drop_mask", drop.shape, OP) != (z.b, z.n1, z.s1, z.s2 // 8):
         _refuse(
             "drop_mask",

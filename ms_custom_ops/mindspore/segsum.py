@@ -27,14 +27,7 @@ from ms_custom_ops.mindspore.segsum_slots import (
     zeros_after,
 )
 
-__all__ = [
-    "bwd_dadt_cumsum",
-    "bwd_dadt_fused",
-    "bwd_dtrap_ddt",
-    "bwd_segsum_dadt",
-    "dacs_segsum",
-    "segsum_decay",
-]
+__all__ = ["bwd_dadt_cumsum", "bwd_dadt_fused", "bwd_dtrap_ddt", "bwd_segsum_dadt", "dacs_segsum", "segsum_decay"]
 
 
 def bwd_segsum_dadt(
@@ -68,12 +61,7 @@ def bwd_segsum_dadt(
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
     plan = plan_of_matrices(
-        "bwd_segsum_dadt",
-        (about(dSSdA), about(SSdA)),
-        ("ddt_out",),
-        (about(ddt_out),),
-        chunk_size,
-        about(cu_seqlens),
+        "bwd_segsum_dadt", (about(dSSdA), about(SSdA)), ("ddt_out",), (about(ddt_out),), chunk_size, about(cu_seqlens)
     )
     empty, _, chunk, _, _, widen, _, _, through_float32 = plan
     if empty:
@@ -125,9 +113,7 @@ def dacs_segsum(
     return from_slots(da_cs, bounds, plan), from_slots(da_cs_rev, bounds, plan), narrow(segsum, chunk)
 
 
-def segsum_decay(
-    da: Tensor, chunk_size: int, cu_seqlens: Tensor | list[int] | tuple[int, ...] | None = None
-) -> Tensor:
+def segsum_decay(da: Tensor, chunk_size: int, cu_seqlens: Tensor | list[int] | tuple[int, ...] | None = None) -> Tensor:
     """``tril(exp(segsum), -1)``: the decay from key to query inside a chunk. Differentiable in ``da``.
 
     The sums are clamped at 0 from above; the clamp has no gradient.

@@ -44,18 +44,12 @@ class ChunkPlan:
 
 def check_chunk(op: str, chunk_size: Any) -> int:
     """``chunk_size`` as an int from 1 to 256."""
-    if (
-        isinstance(chunk_size, bool)
-        or not isinstance(chunk_size, Integral)
-        or not 1 <= int(chunk_size) <= MAX_CHUNK
-    ):
+    if isinstance(chunk_size, bool) or not isinstance(chunk_size, Integral) or not 1 <= int(chunk_size) <= MAX_CHUNK:
         refuse("chunk_size", repr(chunk_size), f"an int from 1 to {MAX_CHUNK}", op)
     return int(chunk_size)
 
 
-def check_vectors(
-    op: str, operands: dict[str, Operand], dtypes: Sequence[str] = ("float32",)
-) -> tuple[int, int, int]:
+def check_vectors(op: str, operands: dict[str, Operand], dtypes: Sequence[str] = ("float32",)) -> tuple[int, int, int]:
     """(B, H, S) of operands that all have the shape of the first one, and a dtype of ``dtypes``."""
     first, shape = next(iter(operands)), None
     for name, operand in operands.items():
@@ -77,12 +71,7 @@ def sequences_of(op: str, cu_seqlens: Operand, steps: int) -> int | None:
         bounds = list(cu_seqlens.values)
         whole = all(isinstance(b, Integral) and not isinstance(b, bool) for b in bounds)
         if not whole or len(bounds) < 2 or bounds[0] != 0 or bounds[-1] != steps or sorted(bounds) != bounds:
-            refuse(
-                "cu_seqlens",
-                bounds,
-                f"at least 2 integers that do not fall, the first 0, the last S = {steps}",
-                op,
-            )
+            refuse("cu_seqlens", bounds, f"at least 2 integers that do not fall, the first 0, the last S = {steps}", op)
         return len(bounds) - 1
     if cu_seqlens.shape is None:
         return None

@@ -12,13 +12,7 @@ from mindspore.ops import PrimitiveWithInfer
 
 from ms_custom_ops.mindspore.attention_plan import Operand
 from ms_custom_ops.mindspore.custom import dtype_name
-from ms_custom_ops.mindspore.segsum_plan import (
-    ChunkPlan,
-    check_vectors,
-    plan_matrices,
-    plan_vectors,
-    sequences_of,
-)
+from ms_custom_ops.mindspore.segsum_plan import ChunkPlan, check_vectors, plan_matrices, plan_vectors, sequences_of
 
 _BLOCK = 8  # float32 or int32 values of a 32-byte block
 _FLOATS = ("float32", "float16", "bfloat16")
@@ -45,9 +39,7 @@ def _operand(entry: Any) -> Operand:
     shape, dtype = entry
     if shape is None:
         return Operand(None, None)
-    return (
-        Operand(tuple(shape), dtype_name(dtype)) if dtype is not None else Operand(None, None, tuple(shape))
-    )
+    return Operand(tuple(shape), dtype_name(dtype)) if dtype is not None else Operand(None, None, tuple(shape))
 
 
 def _tuple(plan: ChunkPlan) -> tuple:
@@ -142,9 +134,7 @@ def _slot_places(bounds, plan):
     starts, ends = bounds[:-1], bounds[1:]
     bases = ops.floor_div(starts, chunk) + _steps(sequences)
     slot = _steps(slots)
-    owner = (
-        ops.cast(ops.less_equal(ops.expand_dims(bases, 0), ops.expand_dims(slot, 1)), mstype.int32).sum(1) - 1
-    )
+    owner = ops.cast(ops.less_equal(ops.expand_dims(bases, 0), ops.expand_dims(slot, 1)), mstype.int32).sum(1) - 1
     first = ops.gather(starts, owner, 0) + (slot - ops.gather(bases, owner, 0)) * chunk
     lengths = ops.clip_by_value(ops.gather(ends, owner, 0) - first, _int_tensor(0), _int_tensor(chunk))
     inside = ops.expand_dims(_steps(chunk), 0)
@@ -158,9 +148,7 @@ def _step_places(bounds, plan):
     """int32 (S,): place of each step in the slots; behind the slots for steps of no sequence."""
     _, steps, chunk, slots, _, _, _, sequences, _ = plan
     step = _steps(steps)
-    owner = ops.cast(
-        ops.less_equal(ops.expand_dims(bounds[1:], 0), ops.expand_dims(step, 1)), mstype.int32
-    ).sum(1)
+    owner = ops.cast(ops.less_equal(ops.expand_dims(bounds[1:], 0), ops.expand_dims(step, 1)), mstype.int32).sum(1)
     known = ops.less(owner, _int_tensor(sequences))
     owner = ops.select(known, owner, ops.zeros_like(owner))
     start = ops.gather(bounds, owner, 0)

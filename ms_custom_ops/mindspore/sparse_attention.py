@@ -4,6 +4,7 @@
 Whatever decides is static (shapes, dtypes, attributes, ``is None``) and computed by one constexpr per function; the
 rest is tensor code that gives TND tensors a batch axis of 1 and pads rows to whole blocks.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -25,9 +26,18 @@ from ms_custom_ops.op_impl.sparse_flash_attention.helpers import (
     prefix_sums_to_counts,
 )
 
-__all__ = ["check_sparse_indices", "counts_to_prefix_sums", "dense_sparse_indices", "indexer_kl_loss",
-           "lightning_indexer", "prefix_sums_to_counts", "sparse_flash_attention", "sparse_flash_attention_grad",
-           "sparse_lightning_indexer_grad_kl_loss", "get_workspace_size"]
+__all__ = [
+    "check_sparse_indices",
+    "counts_to_prefix_sums",
+    "dense_sparse_indices",
+    "indexer_kl_loss",
+    "lightning_indexer",
+    "prefix_sums_to_counts",
+    "sparse_flash_attention",
+    "sparse_flash_attention_grad",
+    "sparse_lightning_indexer_grad_kl_loss",
+    "get_workspace_size",
+]
 
 _UNLIMITED = 9223372036854775807
 
@@ -48,8 +58,21 @@ def _operand(entry: Any) -> Operand:
 
 def _attention_tuple(plan):
     p = plan.problem
-    return (p.empty, p.packed, p.n2, p.group, p.stats_shape(), plan.value_dim, plan.rope_dim, plan.pad_k,
-            plan.pad_group, plan.pad_pages, plan.pad_lengths, plan.merged, plan.scale)
+    return (
+        p.empty,
+        p.packed,
+        p.n2,
+        p.group,
+        p.stats_shape(),
+        plan.value_dim,
+        plan.rope_dim,
+        plan.pad_k,
+        plan.pad_group,
+        plan.pad_pages,
+        plan.pad_lengths,
+        plan.merged,
+        plan.scale,
+    )
 
 
 @ops.constexpr
@@ -68,15 +91,28 @@ def _plan_gradient(tensors, extra, attributes):
 @ops.constexpr
 def _plan_indexer(tensors, attributes):
     plan = plans.plan_indexer("lightning_indexer", *_operands(tensors), *attributes)
-    return (plan.problem.empty, plan.problem.packed, plan.problem.lead_q, plan.pad_weights, plan.pad_pages,
-            plan.pad_lengths)
+    return (
+        plan.problem.empty,
+        plan.problem.packed,
+        plan.problem.lead_q,
+        plan.pad_weights,
+        plan.pad_pages,
+        plan.pad_lengths,
+    )
 
 
 @ops.constexpr
 def _plan_kl(tensors, attributes):
     plan = plans.plan_kl("sparse_lightning_indexer_grad_kl_loss", *_operands(tensors), *attributes)
-    return (plan.problem.empty, plan.problem.packed, plan.pad_weights, plan.pad_lengths, plan.pad_k, plan.pad_group,
-            plan.scale)
+    return (
+        plan.problem.empty,
+        plan.problem.packed,
+        plan.pad_weights,
+        plan.pad_lengths,
+        plan.pad_k,
+        plan.pad_group,
+        plan.scale,
+    )
 
 
 @ops.constexpr
@@ -129,15 +165,29 @@ def _nothing():
     return ops.zeros((0,), mstype.float32)
 
 
-def sparse_flash_attention(query: Tensor, key: Tensor, value: Tensor | None, sparse_indices: Tensor,
-                           scale_value: float, *, block_table: Tensor | None = None,
-                           actual_seq_lengths_query: Tensor | list[int] | tuple[int, ...] | None = None,
-                           actual_seq_lengths_kv: Tensor | list[int] | tuple[int, ...] | None = None,
-                           query_rope: Tensor | None = None, key_rope: Tensor | None = None,
-                           sparse_block_size: int = 1, layout_query: str = "BSND", layout_kv: str = "BSND",
-                           sparse_mode: int = 3, pre_tokens: int = _UNLIMITED, next_tokens: int = _UNLIMITED,
-                           attention_mode: int = 0, return_softmax_lse: bool = False, sinks: Tensor | None = None,
-                           deterministic: bool = False) -> tuple[Tensor, Tensor, Tensor]:
+def sparse_flash_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor | None,
+    sparse_indices: Tensor,
+    scale_value: float,
+    *,
+    block_table: Tensor | None = None,
+    actual_seq_lengths_query: Tensor | list[int] | tuple[int, ...] | None = None,
+    actual_seq_lengths_kv: Tensor | list[int] | tuple[int, ...] | None = None,
+    query_rope: Tensor | None = None,
+    key_rope: Tensor | None = None,
+    sparse_block_size: int = 1,
+    layout_query: str = "BSND",
+    layout_kv: str = "BSND",
+    sparse_mode: int = 3,
+    pre_tokens: int = _UNLIMITED,
+    next_tokens: int = _UNLIMITED,
+    attention_mode: int = 0,
+    return_softmax_lse: bool = False,
+    sinks: Tensor | None = None,
+    deterministic: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Attention of every query row over the key blocks that its index row names; trainable.
 
     For the row's visible keys ``n`` (all of its sequence, or causally ``Lkv - Lq + i + 1``) the first
@@ -180,43 +230,94 @@ def sparse_flash_attention(query: Tensor, key: Tensor, value: Tensor | None, spa
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    tensors = (shape_dtype(query), shape_dtype(key), shape_dtype(value), shape_dtype(sparse_indices),
-               shape_dtype(block_table), shape_dtype_or_values(actual_seq_lengths_query),
-               shape_dtype_or_values(actual_seq_lengths_kv), shape_dtype(query_rope), shape_dtype(key_rope),
-               shape_dtype(sinks))
-    plan = _plan_attention(tensors, (scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, pre_tokens,
-                                     next_tokens, attention_mode))
-    (empty, packed, n2, group, stats_shape, value_dim, rope_dim, pad_k, pad_group, pad_pages, pad_lengths, merged,
-     scale) = plan
+    tensors = (
+        shape_dtype(query),
+        shape_dtype(key),
+        shape_dtype(value),
+        shape_dtype(sparse_indices),
+        shape_dtype(block_table),
+        shape_dtype_or_values(actual_seq_lengths_query),
+        shape_dtype_or_values(actual_seq_lengths_kv),
+        shape_dtype(query_rope),
+        shape_dtype(key_rope),
+        shape_dtype(sinks),
+    )
+    plan = _plan_attention(
+        tensors,
+        (scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, pre_tokens, next_tokens, attention_mode),
+    )
+    (
+        empty,
+        packed,
+        n2,
+        group,
+        stats_shape,
+        value_dim,
+        rope_dim,
+        pad_k,
+        pad_group,
+        pad_pages,
+        pad_lengths,
+        merged,
+        scale,
+    ) = plan
     if empty:
         stats = ops.zeros(stats_shape, mstype.float32) if return_softmax_lse else _nothing()
         return ops.zeros(query.shape[:-1] + (value_dim,), query.dtype), stats, stats
     paged = layout_kv == "PA_BSND"
     keys = _batched(key, packed and not paged)
     out, softmax_max, softmax_sum = gen_ops_def.sparse_flash_attention(
-        _batched(query, packed), keys, keys if merged else _batched(value, packed and not paged),
-        _batched(pad_last(ops.stop_gradient(sparse_indices), pad_k, -1.0), packed), _pages(block_table, pad_pages),
+        _batched(query, packed),
+        keys,
+        keys if merged else _batched(value, packed and not paged),
+        _batched(pad_last(ops.stop_gradient(sparse_indices), pad_k, -1.0), packed),
+        _pages(block_table, pad_pages),
         _lengths(actual_seq_lengths_query, pad_lengths, packed),
-        _lengths(actual_seq_lengths_kv, pad_lengths, packed and not paged), _batched(query_rope, packed),
-        _batched(key_rope, packed and not paged), _sink_rows(sinks, query, packed, n2, group, pad_group),
-        scale_value=scale, sparse_block_size=sparse_block_size, layout_query=layout_query, layout_kv=layout_kv,
-        sparse_mode=sparse_mode, rope_dim=rope_dim, pre_tokens=pre_tokens, next_tokens=next_tokens,
-        attention_mode=attention_mode, deterministic=deterministic, kv_merged=merged)
+        _lengths(actual_seq_lengths_kv, pad_lengths, packed and not paged),
+        _batched(query_rope, packed),
+        _batched(key_rope, packed and not paged),
+        _sink_rows(sinks, query, packed, n2, group, pad_group),
+        scale_value=scale,
+        sparse_block_size=sparse_block_size,
+        layout_query=layout_query,
+        layout_kv=layout_kv,
+        sparse_mode=sparse_mode,
+        rope_dim=rope_dim,
+        pre_tokens=pre_tokens,
+        next_tokens=next_tokens,
+        attention_mode=attention_mode,
+        deterministic=deterministic,
+        kv_merged=merged,
+    )
     out = _unbatched(out, packed)
     if not return_softmax_lse:
         return out, _nothing(), _nothing()
     return (out, _unbatched(softmax_max[..., :group], packed), _unbatched(softmax_sum[..., :group], packed))
 
 
-def sparse_flash_attention_grad(query: Tensor, key: Tensor, value: Tensor | None, sparse_indices: Tensor,
-                                d_out: Tensor, out: Tensor, softmax_max: Tensor, softmax_sum: Tensor,
-                                scale_value: float, sparse_block_size: int = 1, query_rope: Tensor | None = None,
-                                key_rope: Tensor | None = None,
-                                actual_seq_qlen: Tensor | list[int] | tuple[int, ...] | None = None,
-                                actual_seq_kvlen: Tensor | list[int] | tuple[int, ...] | None = None,
-                                layout: str = "BSND", sparse_mode: int = 3, pre_tokens: int = _UNLIMITED,
-                                next_tokens: int = _UNLIMITED, attention_mode: int = 0, *,
-                                deterministic: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+def sparse_flash_attention_grad(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor | None,
+    sparse_indices: Tensor,
+    d_out: Tensor,
+    out: Tensor,
+    softmax_max: Tensor,
+    softmax_sum: Tensor,
+    scale_value: float,
+    sparse_block_size: int = 1,
+    query_rope: Tensor | None = None,
+    key_rope: Tensor | None = None,
+    actual_seq_qlen: Tensor | list[int] | tuple[int, ...] | None = None,
+    actual_seq_kvlen: Tensor | list[int] | tuple[int, ...] | None = None,
+    layout: str = "BSND",
+    sparse_mode: int = 3,
+    pre_tokens: int = _UNLIMITED,
+    next_tokens: int = _UNLIMITED,
+    attention_mode: int = 0,
+    *,
+    deterministic: bool = False,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradient of :func:`sparse_flash_attention`, for callers that do not use its own.
 
     Args:
@@ -230,40 +331,85 @@ def sparse_flash_attention_grad(query: Tensor, key: Tensor, value: Tensor | None
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    tensors = (shape_dtype(query), shape_dtype(key), shape_dtype(value), shape_dtype(sparse_indices), (None, None),
-               shape_dtype_or_values(actual_seq_qlen), shape_dtype_or_values(actual_seq_kvlen),
-               shape_dtype(query_rope), shape_dtype(key_rope), (None, None))
+    tensors = (
+        shape_dtype(query),
+        shape_dtype(key),
+        shape_dtype(value),
+        shape_dtype(sparse_indices),
+        (None, None),
+        shape_dtype_or_values(actual_seq_qlen),
+        shape_dtype_or_values(actual_seq_kvlen),
+        shape_dtype(query_rope),
+        shape_dtype(key_rope),
+        (None, None),
+    )
     extra = (shape_dtype(d_out), shape_dtype(out), shape_dtype(softmax_max), shape_dtype(softmax_sum))
-    plan = _plan_gradient(tensors, extra, (scale_value, sparse_block_size, layout, layout, sparse_mode, pre_tokens,
-                                           next_tokens, attention_mode))
+    plan = _plan_gradient(
+        tensors,
+        extra,
+        (scale_value, sparse_block_size, layout, layout, sparse_mode, pre_tokens, next_tokens, attention_mode),
+    )
     empty, packed, _, _, _, _, rope_dim, pad_k, pad_group, _, pad_lengths, merged, scale = plan
     if empty:
-        return (ops.zeros_like(query), ops.zeros_like(key), _nothing() if merged else ops.zeros_like(value),
-                _nothing() if query_rope is None else ops.zeros_like(query_rope),
-                _nothing() if key_rope is None else ops.zeros_like(key_rope))
+        return (
+            ops.zeros_like(query),
+            ops.zeros_like(key),
+            _nothing() if merged else ops.zeros_like(value),
+            _nothing() if query_rope is None else ops.zeros_like(query_rope),
+            _nothing() if key_rope is None else ops.zeros_like(key_rope),
+        )
     keys = _batched(key, packed)
     grads = gen_ops_def.sparse_flash_attention_grad(
-        _batched(query, packed), keys, keys if merged else _batched(value, packed),
-        _batched(pad_last(sparse_indices, pad_k, -1.0), packed), _batched(d_out, packed), _batched(out, packed),
+        _batched(query, packed),
+        keys,
+        keys if merged else _batched(value, packed),
+        _batched(pad_last(sparse_indices, pad_k, -1.0), packed),
+        _batched(d_out, packed),
+        _batched(out, packed),
         _batched(pad_last(softmax_max, pad_group, 0.0), packed),
-        _batched(pad_last(softmax_sum, pad_group, 0.0), packed), None, _lengths(actual_seq_qlen, pad_lengths, packed),
-        _lengths(actual_seq_kvlen, pad_lengths, packed), _batched(query_rope, packed), _batched(key_rope, packed),
-        scale_value=scale, sparse_block_size=sparse_block_size, layout=layout, sparse_mode=sparse_mode,
-        rope_dim=rope_dim, pre_tokens=pre_tokens, next_tokens=next_tokens, attention_mode=attention_mode,
-        deterministic=deterministic, kv_merged=merged)
+        _batched(pad_last(softmax_sum, pad_group, 0.0), packed),
+        None,
+        _lengths(actual_seq_qlen, pad_lengths, packed),
+        _lengths(actual_seq_kvlen, pad_lengths, packed),
+        _batched(query_rope, packed),
+        _batched(key_rope, packed),
+        scale_value=scale,
+        sparse_block_size=sparse_block_size,
+        layout=layout,
+        sparse_mode=sparse_mode,
+        rope_dim=rope_dim,
+        pre_tokens=pre_tokens,
+        next_tokens=next_tokens,
+        attention_mode=attention_mode,
+        deterministic=deterministic,
+        kv_merged=merged,
+    )
     d_query, d_key, d_value, d_query_rope, d_key_rope = grads[0], grads[1], grads[2], grads[3], grads[4]
-    return (_unbatched(d_query, packed), ops.cast(_unbatched(d_key, packed), key.dtype),
-            _nothing() if merged else ops.cast(_unbatched(d_value, packed), key.dtype),
-            _nothing() if query_rope is None else _unbatched(d_query_rope, packed),
-            _nothing() if key_rope is None else ops.cast(_unbatched(d_key_rope, packed), key.dtype))
+    return (
+        _unbatched(d_query, packed),
+        ops.cast(_unbatched(d_key, packed), key.dtype),
+        _nothing() if merged else ops.cast(_unbatched(d_value, packed), key.dtype),
+        _nothing() if query_rope is None else _unbatched(d_query_rope, packed),
+        _nothing() if key_rope is None else ops.cast(_unbatched(d_key_rope, packed), key.dtype),
+    )
 
 
-def lightning_indexer(query: Tensor, key: Tensor, weights: Tensor, *,
-                      actual_seq_lengths_query: Tensor | list[int] | tuple[int, ...] | None = None,
-                      actual_seq_lengths_key: Tensor | list[int] | tuple[int, ...] | None = None,
-                      block_table: Tensor | None = None, layout_query: str = "BSND", layout_key: str = "BSND",
-                      sparse_count: int = 2048, sparse_mode: int = 3, pre_tokens: int = _UNLIMITED,
-                      next_tokens: int = _UNLIMITED, return_value: bool = False) -> tuple[Tensor, Tensor]:
+def lightning_indexer(
+    query: Tensor,
+    key: Tensor,
+    weights: Tensor,
+    *,
+    actual_seq_lengths_query: Tensor | list[int] | tuple[int, ...] | None = None,
+    actual_seq_lengths_key: Tensor | list[int] | tuple[int, ...] | None = None,
+    block_table: Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+    pre_tokens: int = _UNLIMITED,
+    next_tokens: int = _UNLIMITED,
+    return_value: bool = False,
+) -> tuple[Tensor, Tensor]:
     """The ``sparse_count`` best keys of every query row by ``sum over heads of weights * relu(query . key)``.
 
     Args:
@@ -285,9 +431,14 @@ def lightning_indexer(query: Tensor, key: Tensor, weights: Tensor, *,
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    tensors = (shape_dtype(query), shape_dtype(key), shape_dtype(weights),
-               shape_dtype_or_values(actual_seq_lengths_query), shape_dtype_or_values(actual_seq_lengths_key),
-               shape_dtype(block_table))
+    tensors = (
+        shape_dtype(query),
+        shape_dtype(key),
+        shape_dtype(weights),
+        shape_dtype_or_values(actual_seq_lengths_query),
+        shape_dtype_or_values(actual_seq_lengths_key),
+        shape_dtype(block_table),
+    )
     plan = _plan_indexer(tensors, (layout_query, layout_key, sparse_count, sparse_mode, pre_tokens, next_tokens))
     empty, packed, lead, pad_weights, pad_pages, pad_lengths = plan
     if empty:
@@ -296,10 +447,17 @@ def lightning_indexer(query: Tensor, key: Tensor, weights: Tensor, *,
     paged = layout_key == "PA_BSND"
     weights = pad_last(ops.cast(ops.stop_gradient(weights), mstype.float32), pad_weights, 0.0)
     indices, values = gen_ops_def.lightning_indexer(
-        _batched(ops.stop_gradient(query), packed), _batched(ops.stop_gradient(key), packed and not paged),
-        _batched(weights, packed), _lengths(actual_seq_lengths_query, pad_lengths, packed),
-        _lengths(actual_seq_lengths_key, pad_lengths, packed and not paged), _pages(block_table, pad_pages),
-        layout_query=layout_query, layout_key=layout_key, sparse_count=sparse_count, sparse_mode=sparse_mode)
+        _batched(ops.stop_gradient(query), packed),
+        _batched(ops.stop_gradient(key), packed and not paged),
+        _batched(weights, packed),
+        _lengths(actual_seq_lengths_query, pad_lengths, packed),
+        _lengths(actual_seq_lengths_key, pad_lengths, packed and not paged),
+        _pages(block_table, pad_pages),
+        layout_query=layout_query,
+        layout_key=layout_key,
+        sparse_count=sparse_count,
+        sparse_mode=sparse_mode,
+    )
     indices = _unbatched(indices[..., :sparse_count], packed)
     if not return_value:
         return indices, _nothing()
@@ -307,11 +465,23 @@ def lightning_indexer(query: Tensor, key: Tensor, weights: Tensor, *,
 
 
 def sparse_lightning_indexer_grad_kl_loss(
-        query: Tensor, key: Tensor, query_index: Tensor, key_index: Tensor, weights: Tensor, sparse_indices: Tensor,
-        softmax_max: Tensor, softmax_sum: Tensor, query_rope: Tensor | None = None, key_rope: Tensor | None = None,
-        actual_seq_qlen: Tensor | list[int] | tuple[int, ...] | None = None,
-        actual_seq_klen: Tensor | list[int] | tuple[int, ...] | None = None, *, scale_value: float,
-        layout: str = "BSND", sparse_mode: int = 3, deterministic: bool = False,
+    query: Tensor,
+    key: Tensor,
+    query_index: Tensor,
+    key_index: Tensor,
+    weights: Tensor,
+    sparse_indices: Tensor,
+    softmax_max: Tensor,
+    softmax_sum: Tensor,
+    query_rope: Tensor | None = None,
+    key_rope: Tensor | None = None,
+    actual_seq_qlen: Tensor | list[int] | tuple[int, ...] | None = None,
+    actual_seq_klen: Tensor | list[int] | tuple[int, ...] | None = None,
+    *,
+    scale_value: float,
+    layout: str = "BSND",
+    sparse_mode: int = 3,
+    deterministic: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """KL divergence of the indexer's softmax from the main attention over the selected tokens, and its gradient.
 
@@ -333,44 +503,101 @@ def sparse_lightning_indexer_grad_kl_loss(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    tensors = (shape_dtype(query), shape_dtype(key), shape_dtype(query_index), shape_dtype(key_index),
-               shape_dtype(weights), shape_dtype(sparse_indices), shape_dtype(softmax_max), shape_dtype(softmax_sum),
-               shape_dtype(query_rope), shape_dtype(key_rope), shape_dtype_or_values(actual_seq_qlen),
-               shape_dtype_or_values(actual_seq_klen))
+    tensors = (
+        shape_dtype(query),
+        shape_dtype(key),
+        shape_dtype(query_index),
+        shape_dtype(key_index),
+        shape_dtype(weights),
+        shape_dtype(sparse_indices),
+        shape_dtype(softmax_max),
+        shape_dtype(softmax_sum),
+        shape_dtype(query_rope),
+        shape_dtype(key_rope),
+        shape_dtype_or_values(actual_seq_qlen),
+        shape_dtype_or_values(actual_seq_klen),
+    )
     plan = _plan_kl(tensors, (scale_value, layout, sparse_mode))
     empty, packed, pad_weights, pad_lengths, pad_k, pad_group, scale = plan
     if empty:
-        return (ops.zeros_like(query_index), ops.zeros_like(key_index), ops.zeros_like(weights),
-                ops.zeros((1,), mstype.float32))
+        return (
+            ops.zeros_like(query_index),
+            ops.zeros_like(key_index),
+            ops.zeros_like(weights),
+            ops.zeros((1,), mstype.float32),
+        )
     wide = pad_last(ops.cast(weights, mstype.float32), pad_weights, 0.0)
     d_query, d_key, d_weights, rows = gen_ops_def.sparse_lightning_indexer_grad_kl_loss(
-        _batched(query, packed), _batched(key, packed), _batched(query_index, packed), _batched(key_index, packed),
-        _batched(wide, packed), _batched(pad_last(sparse_indices, pad_k, -1.0), packed),
+        _batched(query, packed),
+        _batched(key, packed),
+        _batched(query_index, packed),
+        _batched(key_index, packed),
+        _batched(wide, packed),
+        _batched(pad_last(sparse_indices, pad_k, -1.0), packed),
         _batched(pad_last(softmax_max, pad_group, 0.0), packed),
-        _batched(pad_last(softmax_sum, pad_group, 0.0), packed), _batched(query_rope, packed),
-        _batched(key_rope, packed), _lengths(actual_seq_qlen, pad_lengths, packed),
-        _lengths(actual_seq_klen, pad_lengths, packed), scale_value=scale, layout=layout, sparse_mode=sparse_mode,
-        deterministic=deterministic)
+        _batched(pad_last(softmax_sum, pad_group, 0.0), packed),
+        _batched(query_rope, packed),
+        _batched(key_rope, packed),
+        _lengths(actual_seq_qlen, pad_lengths, packed),
+        _lengths(actual_seq_klen, pad_lengths, packed),
+        scale_value=scale,
+        layout=layout,
+        sparse_mode=sparse_mode,
+        deterministic=deterministic,
+    )
     heads = weights.shape[-1]
-    return (_unbatched(d_query, packed), ops.cast(_unbatched(d_key, packed), key_index.dtype),
-            ops.cast(_unbatched(d_weights[..., :heads], packed), weights.dtype), ops.reshape(rows[..., :1].sum(), (1,)))
+    return (
+        _unbatched(d_query, packed),
+        ops.cast(_unbatched(d_key, packed), key_index.dtype),
+        ops.cast(_unbatched(d_weights[..., :heads], packed), weights.dtype),
+        ops.reshape(rows[..., :1].sum(), (1,)),
+    )
 
 
-def indexer_kl_loss(query: Tensor, key: Tensor, query_index: Tensor, key_index: Tensor, weights: Tensor,
-                    sparse_indices: Tensor, softmax_max: Tensor, softmax_sum: Tensor,
-                    query_rope: Tensor | None = None, key_rope: Tensor | None = None,
-                    actual_seq_qlen: Tensor | list[int] | tuple[int, ...] | None = None,
-                    actual_seq_klen: Tensor | list[int] | tuple[int, ...] | None = None, *, scale_value: float,
-                    layout: str = "BSND", sparse_mode: int = 3, deterministic: bool = False) -> Tensor:
+def indexer_kl_loss(
+    query: Tensor,
+    key: Tensor,
+    query_index: Tensor,
+    key_index: Tensor,
+    weights: Tensor,
+    sparse_indices: Tensor,
+    softmax_max: Tensor,
+    softmax_sum: Tensor,
+    query_rope: Tensor | None = None,
+    key_rope: Tensor | None = None,
+    actual_seq_qlen: Tensor | list[int] | tuple[int, ...] | None = None,
+    actual_seq_klen: Tensor | list[int] | tuple[int, ...] | None = None,
+    *,
+    scale_value: float,
+    layout: str = "BSND",
+    sparse_mode: int = 3,
+    deterministic: bool = False,
+) -> Tensor:
     """The loss of :func:`sparse_lightning_indexer_grad_kl_loss` as a float32 scalar, shape (), whose gradient flows to
     query_index, key_index and weights, and to nothing else."""
-    constants = [None if x is None else ops.stop_gradient(x)
-                 for x in (query, key, sparse_indices, softmax_max, softmax_sum, query_rope, key_rope)]
+    constants = [
+        None if x is None else ops.stop_gradient(x)
+        for x in (query, key, sparse_indices, softmax_max, softmax_sum, query_rope, key_rope)
+    ]
     query, key, sparse_indices, softmax_max, softmax_sum, query_rope, key_rope = constants
     d_query, d_key, d_weights, loss = sparse_lightning_indexer_grad_kl_loss(
-        query, key, ops.stop_gradient(query_index), ops.stop_gradient(key_index), ops.stop_gradient(weights),
-        sparse_indices, softmax_max, softmax_sum, query_rope, key_rope, actual_seq_qlen, actual_seq_klen,
-        scale_value=scale_value, layout=layout, sparse_mode=sparse_mode, deterministic=deterministic)
+        query,
+        key,
+        ops.stop_gradient(query_index),
+        ops.stop_gradient(key_index),
+        ops.stop_gradient(weights),
+        sparse_indices,
+        softmax_max,
+        softmax_sum,
+        query_rope,
+        key_rope,
+        actual_seq_qlen,
+        actual_seq_klen,
+        scale_value=scale_value,
+        layout=layout,
+        sparse_mode=sparse_mode,
+        deterministic=deterministic,
+    )
     # A linear function of the trained tensors whose value is taken away again: what stays of it is its gradient.
     slope = _inner(query_index, d_query) + _inner(key_index, d_key) + _inner(weights, d_weights)
     return ops.reshape(ops.stop_gradient(loss), ()) + (slope - ops.stop_gradient(slope))

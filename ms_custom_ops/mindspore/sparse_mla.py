@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Multi-head latent attention over the tokens that a learned indexer selects."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -33,8 +34,11 @@ def _size(name: str, value: Any, most: int | None = None, unit: int = 1) -> int:
 @ops.constexpr
 def _check_call(shape, hidden_size, max_length, lengths):
     if len(shape) != 3 or shape[2] != hidden_size or not 1 <= shape[1] <= max_length or shape[0] < 1:
-        _refuse("x", f"of shape {tuple(shape)}", f"(B, S, {hidden_size}) with B of at least 1 and S from 1 to "
-                                                 f"max_length = {max_length}")
+        _refuse(
+            "x",
+            f"of shape {tuple(shape)}",
+            f"(B, S, {hidden_size}) with B of at least 1 and S from 1 to max_length = {max_length}",
+        )
     if lengths is not None and tuple(lengths) != (shape[0],):
         _refuse("lengths", f"of shape {tuple(lengths)}", f"({shape[0]},), the tokens of each sequence")
 
@@ -96,11 +100,27 @@ class SparseMLA(nn.Cell):
         OpArgumentError: an argument of the constructor, or the shape of an input.
     """
 
-    def __init__(self, hidden_size: int, num_heads: int, *, q_lora_rank: int, kv_lora_rank: int,
-                 qk_nope_head_dim: int, qk_rope_head_dim: int, v_head_dim: int, index_n_heads: int,
-                 index_head_dim: int, index_topk: int, max_length: int, rope_theta: float = 10000.0,
-                 scale: float | None = None, epsilon: float = 1e-6, operand_dtype: str = "float16",
-                 deterministic: bool = False, seed: int | None = None):
+    def __init__(
+        self,
+        hidden_size: int,
+        num_heads: int,
+        *,
+        q_lora_rank: int,
+        kv_lora_rank: int,
+        qk_nope_head_dim: int,
+        qk_rope_head_dim: int,
+        v_head_dim: int,
+        index_n_heads: int,
+        index_head_dim: int,
+        index_topk: int,
+        max_length: int,
+        rope_theta: float = 10000.0,
+        scale: float | None = None,
+        epsilon: float = 1e-6,
+        operand_dtype: str = "float16",
+        deterministic: bool = False,
+        seed: int | None = None,
+    ):
         super().__init__()
         self.hidden_size = _size("hidden_size", hidden_size)
         self.num_heads = _size("num_heads", num_heads, GROUP_MAX)
@@ -128,6 +148,7 @@ class SparseMLA(nn.Cell):
 
     def _parameters_of(self, rng: Any) -> None:
         """Weights normal with deviation 1 / sqrt(fan in), norms the identity."""
+
         def matrix(name: str, *shape: int) -> Parameter:
             value = rng.normal(0.0, shape[-2] ** -0.5, shape)
             return Parameter(Tensor(value.astype(np.float32)), name=name)
@@ -166,17 +187,19 @@ class SparseMLA(nn.Cell):
         """Query latent (B, S, q_lora_rank), key-value latent (B, S, kv_lora_rank), key rotary part (B, S, 1, R)."""
         tokens = x.shape[1]
         down = ops.matmul(x, self.w_dkv)
-        rope = ops.expand_dims(down[..., self.kv_rank:], 2)
-        return (_rms_norm(ops.matmul(x, self.w_dq), self.q_norm, self.epsilon),
-                _rms_norm(down[..., :self.kv_rank], self.kv_norm, self.epsilon),
-                _rotate(rope, self.cos[:tokens], self.sin[:tokens]))
+        rope = ops.expand_dims(down[..., self.kv_rank :], 2)
+        return (
+            _rms_norm(ops.matmul(x, self.w_dq), self.q_norm, self.epsilon),
+            _rms_norm(down[..., : self.kv_rank], self.kv_norm, self.epsilon),
+            _rotate(rope, self.cos[:tokens], self.sin[:tokens]),
+        )
 
     def queries(self, latent: Any) -> Any:
         """Of the query latent: queries before absorption (B, S, N, nope) and their rotary part (B, S, N, R)."""
         batch, tokens, _ = latent.shape
         heads = ops.matmul(latent, self.w_uq).reshape(batch, tokens, self.num_heads, self.nope_dim + self.rope_dim)
-        rope = _rotate(heads[..., self.nope_dim:], self.cos[:tokens], self.sin[:tokens])
-        return heads[..., :self.nope_dim], rope
+        rope = _rotate(heads[..., self.nope_dim :], self.cos[:tokens], self.sin[:tokens])
+        return heads[..., : self.nope_dim], rope
 
     def index_operands(self, x: Any, latent: Any) -> Any:
         """Of the input and the query latent, as constants: index queries (B, S, Ni, Di), index keys (B, S, 1, Di) and
@@ -187,23 +210,32 @@ class SparseMLA(nn.Cell):
         key = ops.matmul(x, self.index_wk)
         centred = key - key.mean(-1, keep_dims=True)
         key = ops.expand_dims(_rms_norm(centred, self.index_norm, self.epsilon) + self.index_bias, 2)
-        return (ops.cast(self._index_rotate(query), self.kind), ops.cast(self._index_rotate(key), self.kind),
-                ops.cast(ops.matmul(x, self.index_ww), mstype.float32) * self.index_scale)
+        return (
+            ops.cast(self._index_rotate(query), self.kind),
+            ops.cast(self._index_rotate(key), self.kind),
+            ops.cast(ops.matmul(x, self.index_ww), mstype.float32) * self.index_scale,
+        )
 
     def _index_rotate(self, x: Any) -> Any:
         """The rotary part of an index head comes first."""
         tokens = x.shape[1]
-        rotated = _rotate(x[..., :self.rope_dim], self.cos[:tokens], self.sin[:tokens])
+        rotated = _rotate(x[..., : self.rope_dim], self.cos[:tokens], self.sin[:tokens])
         if self.index_dim == self.rope_dim:
             return rotated
-        return ops.concat((rotated, x[..., self.rope_dim:]), -1)
+        return ops.concat((rotated, x[..., self.rope_dim :]), -1)
 
     def select(self, index_operands: Any, lengths: Any = None, dense: bool = False) -> Any:
         """int32 tokens (B, S, 1, K) that each query attends to, for the result of :meth:`index_operands`."""
         query, key, weights = index_operands
         if not dense:
-            return lightning_indexer(query, key, weights, actual_seq_lengths_query=lengths,
-                                     actual_seq_lengths_key=lengths, sparse_count=self.index_topk)[0]
+            return lightning_indexer(
+                query,
+                key,
+                weights,
+                actual_seq_lengths_query=lengths,
+                actual_seq_lengths_key=lengths,
+                sparse_count=self.index_topk,
+            )[0]
         batch, tokens = query.shape[0], query.shape[1]
         every = ops.arange(0, tokens, dtype=mstype.int32).reshape(1, 1, 1, tokens)
         return ops.broadcast_to(every, (batch, tokens, 1, tokens))
@@ -219,11 +251,34 @@ class SparseMLA(nn.Cell):
         operands = self.index_operands(x, q_latent)
         indices = self.select(operands, lengths, dense)
         out, top, total = sparse_flash_attention(
-            query, key, None, indices, self.scale, actual_seq_lengths_query=lengths, actual_seq_lengths_kv=lengths,
-            query_rope=query_rope, key_rope=key_rope, return_softmax_lse=True, deterministic=self.deterministic)
+            query,
+            key,
+            None,
+            indices,
+            self.scale,
+            actual_seq_lengths_query=lengths,
+            actual_seq_lengths_kv=lengths,
+            query_rope=query_rope,
+            key_rope=key_rope,
+            return_softmax_lse=True,
+            deterministic=self.deterministic,
+        )
         loss = indexer_kl_loss(
-            query, key, operands[0], operands[1], operands[2], indices, top, total, query_rope, key_rope, lengths,
-            lengths, scale_value=self.scale, deterministic=self.deterministic)
+            query,
+            key,
+            operands[0],
+            operands[1],
+            operands[2],
+            indices,
+            top,
+            total,
+            query_rope,
+            key_rope,
+            lengths,
+            lengths,
+            scale_value=self.scale,
+            deterministic=self.deterministic,
+        )
         rows = batch * tokens if lengths is None else ops.maximum(ops.cast(lengths.sum(), mstype.float32), 1.0)
         heads = _heads_matmul(ops.cast(out, self.w_uv.dtype), self.w_uv)
         result = ops.matmul(heads.reshape(batch, tokens, self.num_heads * self.v_dim), self.w_o)

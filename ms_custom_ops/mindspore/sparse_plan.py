@@ -3,6 +3,7 @@
 and attributes alone. All refusals are made here, in terms of the public arguments. Plain Python: it runs while a graph
 is compiled.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -30,8 +31,9 @@ def check_dtype(op: str, name: str, dtype: str | None, accepted: Sequence[str], 
         raise OpDtypeError(describe(op, f"dtype of {name}", dtype, " or ".join(accepted) + why))
 
 
-def check_attributes(op: str, layout: str, sparse_mode: Any, pre_tokens: Any, next_tokens: Any,
-                     layout_name: str = "layout_query") -> None:
+def check_attributes(
+    op: str, layout: str, sparse_mode: Any, pre_tokens: Any, next_tokens: Any, layout_name: str = "layout_query"
+) -> None:
     """The attributes that every op of the family has."""
     if layout not in LAYOUTS:
         refuse(layout_name, repr(layout), " or ".join(LAYOUTS), op)
@@ -122,8 +124,13 @@ def check_pair(
         shape = static_shape(name, operand.shape or (), op)
         if len(shape) != rank:
             refuse(f"rank of {name}", f"{len(shape)} (shape {shape})", f"{rank} for its layout", op)
-        check_dtype(op, name, operand.dtype, DTYPES if name == names[0] else (str(query.dtype),),
-                    "" if name == names[0] else f", the dtype of {names[0]}")
+        check_dtype(
+            op,
+            name,
+            operand.dtype,
+            DTYPES if name == names[0] else (str(query.dtype),),
+            "" if name == names[0] else f", the dtype of {names[0]}",
+        )
         shapes.append(shape)
     q, k = shapes
     if q[-1] != k[-1]:
@@ -185,10 +192,27 @@ class SparsePlan:
     scale: float
 
 
-def plan_attention(op: str, query: Operand, key: Operand, value: Operand, indices: Operand, block_table: Operand,
-                   q_lengths: Operand, kv_lengths: Operand, query_rope: Operand, key_rope: Operand, sinks: Operand,
-                   scale_value: Any, block_size: Any, layout_query: str, layout_kv: str, sparse_mode: Any,
-                   pre_tokens: Any, next_tokens: Any, attention_mode: Any) -> SparsePlan:
+def plan_attention(
+    op: str,
+    query: Operand,
+    key: Operand,
+    value: Operand,
+    indices: Operand,
+    block_table: Operand,
+    q_lengths: Operand,
+    kv_lengths: Operand,
+    query_rope: Operand,
+    key_rope: Operand,
+    sinks: Operand,
+    scale_value: Any,
+    block_size: Any,
+    layout_query: str,
+    layout_kv: str,
+    sparse_mode: Any,
+    pre_tokens: Any,
+    next_tokens: Any,
+    attention_mode: Any,
+) -> SparsePlan:
     """Plan of one call; OpArgumentError or OpDtypeError for what is refused."""
     check_attributes(op, layout_query, sparse_mode, pre_tokens, next_tokens)
     if attention_mode not in ATTENTION_MODES:
@@ -209,18 +233,37 @@ def plan_attention(op: str, query: Operand, key: Operand, value: Operand, indice
     check_multiple(op, "head size of value", value_dim, DIM_MAX)
     rope = check_rope(op, query_rope, key_rope, q, k, str(query.dtype))
     slots = check_indices(op, indices, q[:-2], n2)
-    sequences, pad_pages = _lengths_and_pages(op, q, k, q_lengths, kv_lengths, block_table, packed, paged, block_size,
-                                              "kv")
+    sequences, pad_pages = _lengths_and_pages(
+        op, q, k, q_lengths, kv_lengths, block_table, packed, paged, block_size, "kv"
+    )
     if sinks.shape is not None:
         check_like(op, "sinks", sinks, (), n1, "float32", "the heads of query")
     problem = Problem(packed, q[:-2], k[:-2], n1, n2, sequences)
-    return SparsePlan(problem, value_dim, rope, round_up(slots, INDEX_MULTIPLE) - slots,
-                      round_up(problem.group, ROW_MULTIPLE) - problem.group, pad_pages,
-                      round_up(sequences, INDEX_MULTIPLE) - sequences, merged, float(scale_value))
+    return SparsePlan(
+        problem,
+        value_dim,
+        rope,
+        round_up(slots, INDEX_MULTIPLE) - slots,
+        round_up(problem.group, ROW_MULTIPLE) - problem.group,
+        pad_pages,
+        round_up(sequences, INDEX_MULTIPLE) - sequences,
+        merged,
+        float(scale_value),
+    )
 
 
-def _lengths_and_pages(op: str, q: Shape, k: Shape, q_lengths: Operand, kv_lengths: Operand, table: Operand,
-                       packed: bool, paged: bool, block_size: int, side: str) -> tuple[int, int]:
+def _lengths_and_pages(
+    op: str,
+    q: Shape,
+    k: Shape,
+    q_lengths: Operand,
+    kv_lengths: Operand,
+    table: Operand,
+    packed: bool,
+    paged: bool,
+    block_size: int,
+    side: str,
+) -> tuple[int, int]:
     """(number of sequences, entries to append to the rows of block_table)."""
     name = f"actual_seq_lengths_{side}"
     batch = None if packed else q[0]
@@ -265,9 +308,21 @@ def _check_weights(op: str, weights: Operand, lead: Shape, dtype: str) -> None:
     check_dtype(op, "weights", weights.dtype, tuple(dict.fromkeys((dtype, "float32"))))
 
 
-def plan_indexer(op: str, query: Operand, key: Operand, weights: Operand, q_lengths: Operand, k_lengths: Operand,
-                 block_table: Operand, layout_query: str, layout_key: str, sparse_count: Any, sparse_mode: Any,
-                 pre_tokens: Any, next_tokens: Any) -> IndexerPlan:
+def plan_indexer(
+    op: str,
+    query: Operand,
+    key: Operand,
+    weights: Operand,
+    q_lengths: Operand,
+    k_lengths: Operand,
+    block_table: Operand,
+    layout_query: str,
+    layout_key: str,
+    sparse_count: Any,
+    sparse_mode: Any,
+    pre_tokens: Any,
+    next_tokens: Any,
+) -> IndexerPlan:
     """Plan of one call; OpArgumentError or OpDtypeError for what is refused."""
     check_attributes(op, layout_query, sparse_mode, pre_tokens, next_tokens)
     if layout_key not in (layout_query, PAGED):
@@ -280,8 +335,9 @@ def plan_indexer(op: str, query: Operand, key: Operand, weights: Operand, q_leng
     _check_weights(op, weights, q[:-1], str(query.dtype))
     sequences, pad_pages = _lengths_and_pages(op, q, k, q_lengths, k_lengths, block_table, packed, paged, 1, "key")
     problem = Problem(packed, q[:-2], k[:-2], q[-2], 1, sequences)
-    return IndexerPlan(problem, round_up(q[-2], ROW_MULTIPLE) - q[-2], pad_pages,
-                       round_up(sequences, INDEX_MULTIPLE) - sequences)
+    return IndexerPlan(
+        problem, round_up(q[-2], ROW_MULTIPLE) - q[-2], pad_pages, round_up(sequences, INDEX_MULTIPLE) - sequences
+    )
 
 
 def _check_index_heads(op: str, q: Shape, k: Shape, q_name: str, k_name: str) -> None:
@@ -292,9 +348,24 @@ def _check_index_heads(op: str, q: Shape, k: Shape, q_name: str, k_name: str) ->
     check_multiple(op, f"head size of {q_name}", q[-1], INDEX_DIM_MAX)
 
 
-def plan_kl(op: str, query: Operand, key: Operand, query_index: Operand, key_index: Operand, weights: Operand,
-            indices: Operand, softmax_max: Operand, softmax_sum: Operand, query_rope: Operand, key_rope: Operand,
-            q_lengths: Operand, kv_lengths: Operand, scale_value: Any, layout: str, sparse_mode: Any) -> IndexerPlan:
+def plan_kl(
+    op: str,
+    query: Operand,
+    key: Operand,
+    query_index: Operand,
+    key_index: Operand,
+    weights: Operand,
+    indices: Operand,
+    softmax_max: Operand,
+    softmax_sum: Operand,
+    query_rope: Operand,
+    key_rope: Operand,
+    q_lengths: Operand,
+    kv_lengths: Operand,
+    scale_value: Any,
+    layout: str,
+    sparse_mode: Any,
+) -> IndexerPlan:
     """Plan of one call; OpArgumentError or OpDtypeError for what is refused."""
     check_attributes(op, layout, sparse_mode, UNLIMITED[1], UNLIMITED[1], "layout")
     if isinstance(scale_value, bool) or not isinstance(scale_value, Real):
@@ -316,9 +387,16 @@ def plan_kl(op: str, query: Operand, key: Operand, query_index: Operand, key_ind
     sequences, _ = _lengths_and_pages(op, q, k, q_lengths, kv_lengths, no_table, packed, False, 1, "kv")
     problem = Problem(packed, q[:-2], k[:-2], q[-2], 1, sequences)
     check_statistics(op, problem, softmax_max, softmax_sum)
-    return IndexerPlan(problem, round_up(qi[-2], ROW_MULTIPLE) - qi[-2], 0,
-                       round_up(sequences, INDEX_MULTIPLE) - sequences, round_up(slots, INDEX_MULTIPLE) - slots,
-                       round_up(problem.group, ROW_MULTIPLE) - problem.group, rope, float(scale_value))
+    return IndexerPlan(
+        problem,
+        round_up(qi[-2], ROW_MULTIPLE) - qi[-2],
+        0,
+        round_up(sequences, INDEX_MULTIPLE) - sequences,
+        round_up(slots, INDEX_MULTIPLE) - slots,
+        round_up(problem.group, ROW_MULTIPLE) - problem.group,
+        rope,
+        float(scale_value),
+    )
 
 
 def check_statistics(op: str, problem: Problem, softmax_max: Operand, softmax_sum: Operand) -> None:
@@ -330,8 +408,9 @@ def check_statistics(op: str, problem: Problem, softmax_max: Operand, softmax_su
         check_dtype(op, name, operand.dtype, ("float32",))
 
 
-def plan_gradient(op: str, plan: SparsePlan, query: Operand, d_out: Operand, out: Operand, softmax_max: Operand,
-                  softmax_sum: Operand) -> SparsePlan:
+def plan_gradient(
+    op: str, plan: SparsePlan, query: Operand, d_out: Operand, out: Operand, softmax_max: Operand, softmax_sum: Operand
+) -> SparsePlan:
     """``plan`` again, after the checks of what only the gradient has."""
     lead = (*plan.problem.lead_q, plan.problem.n1)
     for name, operand in (("d_out", d_out), ("out", out)):

@@ -44,9 +44,7 @@ def _as_tuple(call: Any) -> tuple:
 @ops.constexpr
 def _plan_ssd(x, da, b, c, chunk_size, states, cu):
     return _as_tuple(
-        plan_ssd(
-            _operand(x), _operand(da), _operand(b), _operand(c), chunk_size, _operand(states), _operand(cu)
-        )
+        plan_ssd(_operand(x), _operand(da), _operand(b), _operand(c), chunk_size, _operand(states), _operand(cu))
     )
 
 
@@ -233,9 +231,7 @@ def ssd_chunk_scan(
 def _by_step(x, rank):
     """(B, H, S) -> (B, H, S * rank), each value repeated."""
     batch, heads, steps = x.shape
-    return ops.broadcast_to(ops.expand_dims(x, 3), (batch, heads, steps, rank)).reshape(
-        batch, heads, steps * rank
-    )
+    return ops.broadcast_to(ops.expand_dims(x, 3), (batch, heads, steps, rank)).reshape(batch, heads, steps * rank)
 
 
 def _rows(x, source, pad_steps, pad_rank, pad_width):
@@ -291,18 +287,16 @@ def mamba3_chunk_scan(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    empty, states_shape, steps, chunk, pad_steps, pad_size, pad_state, sequences, rank, pad_rank = (
-        _plan_mamba3(
-            shape_dtype(q),
-            shape_dtype(k),
-            shape_dtype(v),
-            shape_dtype(da),
-            shape_dtype(dt),
-            shape_dtype(trap),
-            chunk_size,
-            shape_dtype(initial_states),
-            shape_dtype_or_values(cu_seqlens),
-        )
+    empty, states_shape, steps, chunk, pad_steps, pad_size, pad_state, sequences, rank, pad_rank = _plan_mamba3(
+        shape_dtype(q),
+        shape_dtype(k),
+        shape_dtype(v),
+        shape_dtype(da),
+        shape_dtype(dt),
+        shape_dtype(trap),
+        chunk_size,
+        shape_dtype(initial_states),
+        shape_dtype_or_values(cu_seqlens),
     )
     if empty:
         final = ops.zeros(states_shape, mstype.float32) if initial_states is None else initial_states

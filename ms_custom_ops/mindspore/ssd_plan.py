@@ -216,9 +216,7 @@ def plan_mamba3(
     )
 
 
-def packed_positions(
-    cu_seqlens: Sequence[int], steps: int, chunk: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def packed_positions(cu_seqlens: Sequence[int], steps: int, chunk: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """int32 arrays: the step in every place of the slots (``steps`` where there is none), the place of every
     step, and the first slot of each sequence, padded to whole blocks.
 

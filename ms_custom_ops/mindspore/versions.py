@@ -31,10 +31,7 @@ def check(mindspore_version: str | None, numpy_version: str) -> str | None:
     if mindspore_version is None:
         raise VersionError(
             describe(
-                "ms_custom_ops",
-                "MindSpore",
-                "not installed",
-                f"{accepted} (pip install 'ms_custom_ops[mindspore]')",
+                "ms_custom_ops", "MindSpore", "not installed", f"{accepted} (pip install 'ms_custom_ops[mindspore]')"
             )
         )
     numbers = _numbers(mindspore_version)

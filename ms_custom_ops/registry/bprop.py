@@ -54,14 +54,11 @@ class _Resolver:
             else:
                 self.bad(
                     key,
-                    f"the line is {value!r}; accepted: a call such as some_grad(x, dout[0]) or "
-                    f"{NON_DIFFERENTIABLE}",
+                    f"the line is {value!r}; accepted: a call such as some_grad(x, dout[0]) or {NON_DIFFERENTIABLE}",
                 )
         for name in tensors:
             if name not in seen:
-                self.bad(
-                    "", f"tensor argument '{name}' has no line; accepted: a formula or {NON_DIFFERENTIABLE}"
-                )
+                self.bad("", f"tensor argument '{name}' has no line; accepted: a formula or {NON_DIFFERENTIABLE}")
         return Bprop(tuple(self.rules), tuple(self.plain), self.outputs)
 
     def _outputs(self, value: Any) -> tuple[bool, ...]:
@@ -109,9 +106,7 @@ class _Resolver:
         pairs = list(zip(names, call.args, strict=False))
         for keyword in call.keywords:
             if keyword.arg not in names:
-                self.bad(
-                    key, f"{target.name} has no argument '{keyword.arg}'; {nearest(str(keyword.arg), names)}"
-                )
+                self.bad(key, f"{target.name} has no argument '{keyword.arg}'; {nearest(str(keyword.arg), names)}")
             elif keyword.arg in [name for name, _ in pairs]:
                 self.bad(key, f"argument '{keyword.arg}' of {target.name} is given twice")
             else:
@@ -128,9 +123,7 @@ class _Resolver:
         if isinstance(node, ast.Name):
             if node.id in names:
                 return BpropArg("input" if names[node.id].is_tensor else "attr", node.id)
-            self.bad(
-                key, f"unknown argument '{node.id}'; {nearest(node.id, list(names) + ['out[0]', 'dout[0]'])}"
-            )
+            self.bad(key, f"unknown argument '{node.id}'; {nearest(node.id, list(names) + ['out[0]', 'dout[0]'])}")
             return None
         if (
             isinstance(node, ast.Subscript)
@@ -164,10 +157,7 @@ class _Resolver:
             self.bad(key, f"optional '{operand.name}' is passed for the required '{name}' of {target.name}")
             return False
         if given is not None and operand.kind == "attr" and given.kind != wanted.kind:
-            self.bad(
-                key,
-                f"{given.kind} '{operand.name}' is passed for the {wanted.kind} '{name}' of {target.name}",
-            )
+            self.bad(key, f"{given.kind} '{operand.name}' is passed for the {wanted.kind} '{name}' of {target.name}")
             return False
         return True
 
@@ -186,17 +176,13 @@ class _Resolver:
                 )
 
 
-def resolve_bprop(
-    reader: OpReader, spec: OpSpec, ops: Mapping[str, OpSpec], declared: set[str]
-) -> Bprop | None:
+def resolve_bprop(reader: OpReader, spec: OpSpec, ops: Mapping[str, OpSpec], declared: set[str]) -> Bprop | None:
     """The gradient of ``spec``; None for ``bprop: none``. ``declared`` holds every op name of the files."""
     value = reader.raw.get("bprop")
     if value == "none":
         return None
     if "bprop" not in reader.raw:
-        reader.bad(
-            (), "the op has no 'bprop'; accepted: formula lines, or 'bprop: none' for an op without gradient"
-        )
+        reader.bad((), "the op has no 'bprop'; accepted: formula lines, or 'bprop: none' for an op without gradient")
         return None
     if not isinstance(value, dict):
         reader.bad(("bprop",), f"bprop is {value!r}; accepted: formula lines, or none")

@@ -11,16 +11,7 @@ from ms_custom_ops.errors import OpArgumentError, OpDtypeError, describe
 from ms_custom_ops.registry.call_values import check_dtypes, full_attrs, known_tensors, soc_key
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME, NAME_TO_CODE
 from ms_custom_ops.registry.expr import ExpressionError
-from ms_custom_ops.registry.spec import (
-    ABSENT_DTYPE,
-    ABSENT_SHAPE,
-    Case,
-    Dim,
-    Dtypes,
-    OpSpec,
-    Shape,
-    Shapes,
-)
+from ms_custom_ops.registry.spec import ABSENT_DTYPE, ABSENT_SHAPE, Case, Dim, Dtypes, OpSpec, Shape, Shapes
 
 
 def _present_shapes(spec: OpSpec, shapes: Shapes) -> dict[str, Shape]:
@@ -31,9 +22,7 @@ def _present_shapes(spec: OpSpec, shapes: Shapes) -> dict[str, Shape]:
         shape = shapes.get(arg.name)
         if shape is None:
             if not arg.optional:
-                raise OpArgumentError(
-                    describe(spec.name, arg.name, "None", f"a tensor of shape {arg.shape_text}")
-                )
+                raise OpArgumentError(describe(spec.name, arg.name, "None", f"a tensor of shape {arg.shape_text}"))
             continue
         shape = tuple(operator.index(size) for size in shape)
         if len(shape) != len(arg.shape):
@@ -96,9 +85,7 @@ def _evaluate(spec: OpSpec, what: str, expr: Any, env: Mapping[str, Any]) -> Any
         return expr.evaluate(env)
     except ExpressionError as error:
         raise OpArgumentError(
-            describe(
-                spec.name, what, f"not computable: {error}", "values for which the expression has a value"
-            )
+            describe(spec.name, what, f"not computable: {error}", "values for which the expression has a value")
         ) from None
 
 
@@ -121,9 +108,7 @@ def _dim_text(spec: OpSpec, dim: Dim, env: Mapping[str, Any], origin: Mapping[st
     return " or ".join(parts)
 
 
-def _check_dims(
-    spec: OpSpec, shapes: Mapping[str, Shape], env: Mapping[str, Any], origin: Mapping[str, str]
-) -> None:
+def _check_dims(spec: OpSpec, shapes: Mapping[str, Shape], env: Mapping[str, Any], origin: Mapping[str, str]) -> None:
     for arg in spec.tensors:
         for axis, (dim, size) in enumerate(zip(arg.shape, shapes.get(arg.name, ()), strict=False)):
             if dim.symbol is not None:
@@ -148,8 +133,7 @@ def _check_constraints(spec: OpSpec, env: Mapping[str, Any], origin: Mapping[str
         if _evaluate(spec, f"constraint '{expr.text}'", expr, env):
             continue
         given = {
-            name: repr(env[name]) + (f" ({origin[name]})" if name in origin else "")
-            for name in sorted(expr.names)
+            name: repr(env[name]) + (f" ({origin[name]})" if name in origin else "") for name in sorted(expr.names)
         }
         for tensor in sorted(expr.tensors):
             if tensor in expr.dtypes:
@@ -202,21 +186,13 @@ def _return_dtypes(spec: OpSpec, dtypes: Dtypes) -> list[str]:
     result = []
     for ret in spec.returns:
         absent = ret.present_if is not None and dtypes.get(ret.present_if) is None
-        name = (
-            ABSENT_DTYPE
-            if absent
-            else ret.dtype_from
-            if ret.dtype_from in NAME_TO_CODE
-            else dtypes[ret.dtype_from]
-        )
+        name = ABSENT_DTYPE if absent else ret.dtype_from if ret.dtype_from in NAME_TO_CODE else dtypes[ret.dtype_from]
         assert name is not None  # a return's dtype comes from a required tensor or its own present_if
         result.append(name)
     return result
 
 
-def infer(
-    spec: OpSpec, shapes: Shapes, dtypes: Dtypes, attrs: Mapping[str, Any], soc: str
-) -> list[tuple[Shape, str]]:
+def infer(spec: OpSpec, shapes: Shapes, dtypes: Dtypes, attrs: Mapping[str, Any], soc: str) -> list[tuple[Shape, str]]:
     """See :meth:`OpSpec.infer`."""
     _, env = check_call(spec, shapes, dtypes, attrs, soc)
     return list(zip(_return_shapes(spec, env), _return_dtypes(spec, dtypes), strict=True))
@@ -235,19 +211,13 @@ def named_inputs(spec: OpSpec, values: Sequence[Any], present: Sequence[bool]) -
             )
         )
     absent = {arg.name for arg, flag in zip(optional, present, strict=False) if not flag}
-    return {
-        arg.name: None if arg.name in absent else value for arg, value in zip(tensors, values, strict=False)
-    }
+    return {arg.name: None if arg.name in absent else value for arg, value in zip(tensors, values, strict=False)}
 
 
-def case_call(
-    spec: OpSpec, case: Case
-) -> tuple[dict[str, Shape | None], dict[str, str | None], dict[str, Any]]:
+def case_call(spec: OpSpec, case: Case) -> tuple[dict[str, Shape | None], dict[str, str | None], dict[str, Any]]:
     """See :meth:`OpSpec.case_call`. Of alternatives such as "1|B" the last one is taken."""
     code = NAME_TO_CODE.get(case.dtype, case.dtype)
-    row = next(
-        (row for row in spec.dtype_rows if all(row.codes[name] == code for name in spec.dtype_group)), None
-    )
+    row = next((row for row in spec.dtype_rows if all(row.codes[name] == code for name in spec.dtype_group)), None)
     if row is None:
         raise OpDtypeError(
             describe(

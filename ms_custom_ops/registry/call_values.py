@@ -52,9 +52,7 @@ def _attr_value(spec: OpSpec, arg: ArgSpec, value: Any) -> Any:
         return operator.index(value)
     if arg.kind == "float" and isinstance(value, numbers.Real) and not is_bool:
         return float(value)
-    raise OpArgumentError(
-        describe(spec.name, arg.name, f"{value!r} ({type(value).__name__})", _KIND_TEXT[arg.kind])
-    )
+    raise OpArgumentError(describe(spec.name, arg.name, f"{value!r} ({type(value).__name__})", _KIND_TEXT[arg.kind]))
 
 
 def full_attrs(spec: OpSpec, attrs: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,9 +85,7 @@ def known_tensors(spec: OpSpec, given: Mapping[str, Any], what: str) -> None:
     for name in given:
         if name not in names:
             raise OpArgumentError(
-                describe(
-                    spec.name, f"{what} of '{name}'", given[name], "the tensor arguments " + ", ".join(names)
-                )
+                describe(spec.name, f"{what} of '{name}'", given[name], "the tensor arguments " + ", ".join(names))
             )
 
 
@@ -109,9 +105,7 @@ def _row(spec: OpSpec, given: Mapping[str, str]) -> DtypeRow:
     accepted = (
         " or ".join(names)
         + "; combinations: "
-        + "; ".join(
-            ", ".join(f"{name} {CODE_TO_NAME[row.codes[name]]}" for name in given) for row in spec.dtype_rows
-        )
+        + "; ".join(", ".join(f"{name} {CODE_TO_NAME[row.codes[name]]}" for name in given) for row in spec.dtype_rows)
     )
     mix = ", ".join(f"{name} {dtype}" for name, dtype in given.items())
     raise OpDtypeError(describe(spec.name, f"dtype of {wrong}", f"{given[wrong]} (given: {mix})", accepted))

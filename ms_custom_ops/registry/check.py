@@ -51,13 +51,9 @@ def defines(file: Path, name: str) -> bool:
     for node in ast.parse(file.read_text(encoding="utf-8"), str(file)).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and node.name == name:
             return True
-        if isinstance(node, (ast.Import, ast.ImportFrom)) and any(
-            (a.asname or a.name) == name for a in node.names
-        ):
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and any((a.asname or a.name) == name for a in node.names):
             return True
-        if isinstance(node, ast.Assign) and any(
-            isinstance(t, ast.Name) and t.id == name for t in node.targets
-        ):
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
             return True
     return False
 
@@ -72,13 +68,9 @@ def _check_impl(spec: OpSpec) -> list[str]:
         module, _, function = dotted.partition(":")
         file = find_module(module)
         if file is None:
-            found.append(
-                f"{spec.location}: op {spec.name}: {key} names the module '{module}', which does not exist"
-            )
+            found.append(f"{spec.location}: op {spec.name}: {key} names the module '{module}', which does not exist")
         elif function and not defines(file, function):
-            found.append(
-                f"{spec.location}: op {spec.name}: {key} names '{function}', which {file} does not define"
-            )
+            found.append(f"{spec.location}: op {spec.name}: {key} names '{function}', which {file} does not define")
     return found
 
 
@@ -112,9 +104,7 @@ def _check_cases(spec: OpSpec, registry: Registry) -> list[str]:
     return found
 
 
-def _check_gradient(
-    spec: OpSpec, registry: Registry, call: Any, outputs: Any, where: str, soc: str
-) -> list[str]:
+def _check_gradient(spec: OpSpec, registry: Registry, call: Any, outputs: Any, where: str, soc: str) -> list[str]:
     shapes, dtypes, attrs = call
     found = []
     for rule in spec.bprop.rules if spec.bprop else ():
@@ -129,9 +119,7 @@ def _check_gradient(
                 given[name] = (shapes[operand.name], dtypes[operand.name])
             else:
                 given[name] = outputs[operand.index]
-        grads = target.infer(
-            {k: v[0] for k, v in given.items()}, {k: v[1] for k, v in given.items()}, grad_attrs, soc
-        )
+        grads = target.infer({k: v[0] for k, v in given.items()}, {k: v[1] for k, v in given.items()}, grad_attrs, soc)
         for wanted, ret, (shape, _) in zip(rule.inputs, target.returns, grads, strict=False):
             if shapes[wanted] is not None and shape != shapes[wanted]:
                 found.append(

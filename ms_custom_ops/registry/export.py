@@ -24,11 +24,7 @@ def custom_reg_op(spec: OpSpec, target: str = "Ascend") -> dict[str, Any]:
     outputs = [{"index": i, "name": ret.name, "paramType": "required"} for i, ret in enumerate(spec.returns)]
     attrs = []
     for arg in spec.attributes:
-        attr = {
-            "name": arg.name,
-            "paramType": "optional" if arg.has_default else "required",
-            "type": arg.kind,
-        }
+        attr = {"name": arg.name, "paramType": "optional" if arg.has_default else "required", "type": arg.kind}
         if arg.has_default:
             attr["defaultValue"] = str(arg.default).lower() if arg.kind == "bool" else str(arg.default)
         attrs.append(attr)
@@ -64,9 +60,7 @@ def strip_to_op_def(spec: OpSpec) -> str:
     """The op as a YAML file with MindSpore's keys only, as its own generator (gen_custom_ops) takes it."""
     op: dict[str, Any] = {key: value for key, value in spec.raw.items() if key in MS_TOP}
     op["args"] = {name: {k: v for k, v in arg.items() if k in MS_ARG} for name, arg in op["args"].items()}
-    op["returns"] = {
-        name: {k: v for k, v in ret.items() if k in MS_RETURN} for name, ret in op["returns"].items()
-    }
+    op["returns"] = {name: {k: v for k, v in ret.items() if k in MS_RETURN} for name, ret in op["returns"].items()}
     return f"#operator {spec.name}\n" + yaml.safe_dump({spec.name: op}, sort_keys=False, width=100)
 
 
@@ -85,9 +79,7 @@ def doc_table(spec: OpSpec) -> str:
         "|---|---|---|---|---|",
     ]
     for arg in spec.args:
-        dtypes = (
-            " ".join(dict.fromkeys(row.codes[arg.name] for row in spec.dtype_rows)) if arg.is_tensor else ""
-        )
+        dtypes = " ".join(dict.fromkeys(row.codes[arg.name] for row in spec.dtype_rows)) if arg.is_tensor else ""
         form = arg.shape_text if arg.is_tensor else arg.kind
         default = f"`{arg.default!r}`" if arg.has_default else ""
         lines.append(f"| {arg.name} | {_cell(form)} | {dtypes} | {default} | {_cell(arg.doc)} |")
@@ -103,8 +95,7 @@ def doc_table(spec: OpSpec) -> str:
         lines += ["", "No gradient."]
     else:
         lines += [""] + [
-            f"Gradient of {', '.join(rule.inputs)}: `{' '.join(rule.text.split())}`"
-            for rule in spec.bprop.rules
+            f"Gradient of {', '.join(rule.inputs)}: `{' '.join(rule.text.split())}`" for rule in spec.bprop.rules
         ]
         if spec.bprop.non_differentiable:
             lines.append(f"\nNo gradient (zeros): {', '.join(spec.bprop.non_differentiable)}.")

@@ -96,9 +96,7 @@ class _Compiler:
         self.dtypes: set[str] = set()
 
     def refuse(self, what: str) -> ExpressionError:
-        return ExpressionError(
-            f"'{self.text}': {what} is not part of the expression grammar; accepted: {GRAMMAR}"
-        )
+        return ExpressionError(f"'{self.text}': {what} is not part of the expression grammar; accepted: {GRAMMAR}")
 
     def compile(self, node: ast.AST) -> Evaluator:
         self.depth += 1

@@ -61,11 +61,7 @@ def _entry(name: str, text: str, indent: int) -> list[str]:
 
 def _tensor_text(spec: OpSpec, name: str, shape_text: str, doc: str, optional: bool) -> str:
     dtypes = list(dict.fromkeys(row.codes[name] for row in spec.dtype_rows))
-    return (
-        f"{shape_text} {' | '.join(dtypes)}"
-        + (", optional" if optional else "")
-        + (f". {doc}" if doc else "")
-    )
+    return f"{shape_text} {' | '.join(dtypes)}" + (", optional" if optional else "") + (f". {doc}" if doc else "")
 
 
 def _docstring(spec: OpSpec, indent: int) -> list[str]:
@@ -87,9 +83,7 @@ def _docstring(spec: OpSpec, indent: int) -> list[str]:
     for ret in spec.returns:
         lines += _entry(ret.name, _tensor_text(spec, ret.name, ret.shape_text, ret.doc, False), indent + 4)
     if spec.symbols:
-        lines += ["", pad + "Where:"] + [
-            f"{pad}    {name} = {expr.text}" for name, expr in spec.symbols.items()
-        ]
+        lines += ["", pad + "Where:"] + [f"{pad}    {name} = {expr.text}" for name, expr in spec.symbols.items()]
     if spec.constraints:
         lines += ["", pad + "Raises:"]
         lines += [f"{pad}    OpArgumentError: a rank, shape or attribute is wrong; these must hold:"]
@@ -156,9 +150,7 @@ def _bprop_lines(spec: OpSpec, registry: Registry) -> list[str]:
         arguments = [_presence(spec, rule, target)] + [_operand(spec, rule, arg) for arg in target.attributes]
         build += _call(f"{prim} = {target.class_name}(", arguments, ")", 8)
         names = [_fresh(f"grad_{name}", taken) for name in rule.inputs]
-        body += _call(
-            f"{', '.join(names)} = {prim}(", [_operand(spec, rule, arg) for arg in target.tensors], ")", 12
-        )
+        body += _call(f"{', '.join(names)} = {prim}(", [_operand(spec, rule, arg) for arg in target.tensors], ")", 12)
         for wanted, ret, name in zip(rule.inputs, target.returns, names, strict=False):
             cast = _needs_cast(spec, target, wanted, ret.name)
             gradient[wanted] = f"ops.cast({name}, {wanted}.dtype)" if cast else name
@@ -182,11 +174,7 @@ def _prim_class(spec: OpSpec, registry: Registry) -> list[str]:
     elif spec.bprop is not None:
         lines += _bprop_lines(spec, registry)[1:]
     lines += _call("attrs = {", [f'"{name}": {name}' for name in attrs], "}", 8)
-    call = (
-        f'super().__init__("{spec.name}", attrs, present'
-        + (", bprop" if spec.bprop is not None else "")
-        + ")"
-    )
+    call = f'super().__init__("{spec.name}", attrs, present' + (", bprop" if spec.bprop is not None else "") + ")"
     return lines + [f"        {call}"]
 
 
@@ -291,7 +279,5 @@ def drift(registry: Registry, folder: Path) -> str:
     for name, text in generate(registry).items():
         path = folder / name
         old = path.read_text(encoding="utf-8") if path.exists() else ""
-        parts += difflib.unified_diff(
-            old.splitlines(True), text.splitlines(True), str(path), f"{name} (generated)"
-        )
+        parts += difflib.unified_diff(old.splitlines(True), text.splitlines(True), str(path), f"{name} (generated)")
     return "".join(parts)

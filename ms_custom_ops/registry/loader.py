@@ -59,9 +59,7 @@ def _packaged() -> Registry:
 def _load(folder: Path) -> Registry:
     files = sorted(folder.glob("*.yaml"))
     if not files:
-        raise OpInfoError(
-            describe("op_info", "folder", str(folder), "a folder with at least one *.yaml file")
-        )
+        raise OpInfoError(describe("op_info", "folder", str(folder), "a folder with at least one *.yaml file"))
     findings = Findings()
     sources: dict[str, Source] = {}
     specs: dict[str, OpSpec] = {}
@@ -69,9 +67,7 @@ def _load(folder: Path) -> Registry:
         source = read_source(path, findings)
         for name in source.data:
             if name in sources:
-                findings.add(
-                    source.where(name), f"duplicate op name '{name}' (first at {sources[name].where(name)})"
-                )
+                findings.add(source.where(name), f"duplicate op name '{name}' (first at {sources[name].where(name)})")
                 continue
             sources[name] = source
             spec = read_op(source, name, findings)
@@ -80,16 +76,12 @@ def _load(folder: Path) -> Registry:
     _unique(specs, "class_name", findings)
     _unique(specs, "function_name", findings)
     resolved = {
-        name: replace(
-            spec, bprop=resolve_bprop(OpReader(sources[name], name, findings), spec, specs, set(sources))
-        )
+        name: replace(spec, bprop=resolve_bprop(OpReader(sources[name], name, findings), spec, specs, set(sources)))
         for name, spec in specs.items()
     }
     _acyclic(resolved, findings)
     if findings.items:
-        raise OpInfoError(
-            f"op_info: {len(findings.items)} finding(s) in {folder}\n" + "\n".join(findings.items)
-        )
+        raise OpInfoError(f"op_info: {len(findings.items)} finding(s) in {folder}\n" + "\n".join(findings.items))
     return Registry(str(folder), MappingProxyType(dict(sorted(resolved.items()))))
 
 
@@ -98,9 +90,7 @@ def _unique(specs: Mapping[str, OpSpec], field: str, findings: Findings) -> None
     for spec in specs.values():
         value = getattr(spec, field)
         if value in first:
-            findings.add(
-                spec.location, f"op {spec.name}: {field} '{value}' is also that of op {first[value].name}"
-            )
+            findings.add(spec.location, f"op {spec.name}: {field} '{value}' is also that of op {first[value].name}")
         first.setdefault(value, spec)
 
 

@@ -35,18 +35,7 @@ MS_TOP = (
     "composite",
     "gen_opapi",
 )
-OUR_TOP = (
-    "doc",
-    "symbols",
-    "constraints",
-    "dtype_format",
-    "bprop",
-    "impl",
-    "target",
-    "accuracy",
-    "status",
-    "cases",
-)
+OUR_TOP = ("doc", "symbols", "constraints", "dtype_format", "bprop", "impl", "target", "accuracy", "status", "cases")
 MS_ARG = ("dtype", "default", "prim_init", "type_cast", "arg_handler", "disable_tensor_to_scalar")
 OUR_ARG = ("shape", "doc")
 MS_RETURN = ("dtype", "inplace", "type_cast")
@@ -115,10 +104,7 @@ def identifier(reader: OpReader, name: str, path: tuple[Any, ...], what: str) ->
         reader.bad(path, f"{what} '{name}' is no identifier; accepted: letters, digits and underscores")
         return False
     if name in RESERVED:
-        reader.bad(
-            path,
-            f"{what} '{name}' is reserved in generated code; accepted: any name but {', '.join(RESERVED)}",
-        )
+        reader.bad(path, f"{what} '{name}' is reserved in generated code; accepted: any name but {', '.join(RESERVED)}")
         return False
     return True
 
@@ -130,10 +116,7 @@ def read_shape(reader: OpReader, value: Any, path: tuple[Any, ...], fixed: set[s
     dims = []
     for axis, entry in enumerate(value):
         parts = entry.split("|") if isinstance(entry, str) else [entry]
-        exprs = [
-            reader.expression(part.strip() if isinstance(part, str) else part, path + (axis,))
-            for part in parts
-        ]
+        exprs = [reader.expression(part.strip() if isinstance(part, str) else part, path + (axis,)) for part in parts]
         known = tuple(expr for expr in exprs if expr is not None)
         plain = len(known) == 1 and _IDENTIFIER.match(known[0].text) and known[0].text not in fixed
         dims.append(Dim(str(entry), known[0].text if plain else None, known))
@@ -160,9 +143,7 @@ def _default(reader: OpReader, kind: str, value: Any, path: tuple[Any, ...]) -> 
 
 def read_args(reader: OpReader, derived: set[str]) -> tuple[ArgSpec, ...]:
     section = reader.section("args", required=True)
-    attributes = {
-        name for name, arg in section.items() if isinstance(arg, dict) and arg.get("dtype") != "tensor"
-    }
+    attributes = {name for name, arg in section.items() if isinstance(arg, dict) and arg.get("dtype") != "tensor"}
     args: list[ArgSpec] = []
     for name, value in section.items():
         path: tuple[Any, ...] = ("args", name)
@@ -175,9 +156,7 @@ def read_args(reader: OpReader, derived: set[str]) -> tuple[ArgSpec, ...]:
         if kind == "tensor":
             optional = value.get("default") == "None"
             if "default" in value and not optional:
-                reader.bad(
-                    path + ("default",), f"default of tensor '{name}' is {value['default']!r}; accepted: None"
-                )
+                reader.bad(path + ("default",), f"default of tensor '{name}' is {value['default']!r}; accepted: None")
             if "shape" not in value:
                 reader.bad(path, f"tensor '{name}' has no shape; accepted: a list such as [B, N1, S1, D]")
             shape = read_shape(reader, value.get("shape", []), path + ("shape",), attributes | derived)
@@ -209,9 +188,7 @@ def _check_order(reader: OpReader, args: list[ArgSpec]) -> None:
                 f"tensor '{arg.name}' follows attribute '{before.name}'; accepted: all tensors first",
             )
         elif arg.is_tensor == before.is_tensor and before.has_default and not arg.has_default:
-            reader.bad(
-                ("args", arg.name), f"'{arg.name}' without a default follows '{before.name}', which has one"
-            )
+            reader.bad(("args", arg.name), f"'{arg.name}' without a default follows '{before.name}', which has one")
 
 
 def read_returns(reader: OpReader, args: tuple[ArgSpec, ...], fixed: set[str]) -> tuple[ReturnSpec, ...]:
@@ -230,9 +207,7 @@ def read_returns(reader: OpReader, args: tuple[ArgSpec, ...], fixed: set[str]) -
         shape = read_shape(reader, value.get("shape", []), path + ("shape",), fixed)
         for dim in shape:
             if len(dim.alternatives) > 1:
-                reader.bad(
-                    path + ("shape",), f"return '{name}' has the alternatives {dim.text}; accepted: one value"
-                )
+                reader.bad(path + ("shape",), f"return '{name}' has the alternatives {dim.text}; accepted: one value")
         present_if = reader.string(value, "present_if", path) or None
         if present_if is not None and not (present_if in tensors and tensors[present_if].optional):
             optional = [arg.name for arg in tensors.values() if arg.optional]
@@ -291,9 +266,7 @@ def read_constraints(reader: OpReader, known: set[str], tensors: set[str]) -> tu
     return tuple(result)
 
 
-def check_names(
-    reader: OpReader, expr: Expr, known: set[str], tensors: set[str], path: tuple[Any, ...]
-) -> None:
+def check_names(reader: OpReader, expr: Expr, known: set[str], tensors: set[str], path: tuple[Any, ...]) -> None:
     for name in sorted(expr.names - known):
         reader.bad(path, f"'{expr.text}' uses the unknown name '{name}'; {nearest(name, sorted(known))}")
     for name in sorted(expr.tensors - tensors):
@@ -313,9 +286,7 @@ def check_symbols(
     for name, expr in symbols.items():
         check_names(reader, expr, usable, set(), ("symbols", name))
         usable = usable | {name}
-    groups: list[tuple[tuple[Any, ...], tuple[Dim, ...]]] = [
-        (("args", arg.name, "shape"), arg.shape) for arg in args
-    ]
+    groups: list[tuple[tuple[Any, ...], tuple[Dim, ...]]] = [(("args", arg.name, "shape"), arg.shape) for arg in args]
     groups += [(("returns", ret.name, "shape"), ret.shape) for ret in returns]
     for path, shape in groups:
         for axis, dim in enumerate(shape):

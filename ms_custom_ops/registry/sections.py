@@ -30,9 +30,7 @@ def class_case(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
-def read_sections(
-    reader: OpReader, args: tuple[ArgSpec, ...], returns: tuple[ReturnSpec, ...]
-) -> dict[str, Any]:
+def read_sections(reader: OpReader, args: tuple[ArgSpec, ...], returns: tuple[ReturnSpec, ...]) -> dict[str, Any]:
     """Every OpSpec field that does not come from args, returns, symbols and constraints; bprop is resolved
     later."""
     rows = read_rows(reader, args, returns)
@@ -77,9 +75,7 @@ def read_group(reader: OpReader, args: tuple[ArgSpec, ...]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_rows(
-    reader: OpReader, args: tuple[ArgSpec, ...], returns: tuple[ReturnSpec, ...]
-) -> tuple[DtypeRow, ...]:
+def read_rows(reader: OpReader, args: tuple[ArgSpec, ...], returns: tuple[ReturnSpec, ...]) -> tuple[DtypeRow, ...]:
     if "dtype_format" not in reader.raw:
         reader.bad((), "the key 'dtype_format' is missing")
         return ()
@@ -102,16 +98,13 @@ def read_rows(
                     f"dtype code of '{name}' is {item[name]!r}; {nearest(str(item[name]), CODE_TO_NAME)}",
                 )
         if item.get("format", "ND") != "ND":
-            reader.bad(
-                path + ("format",), f"format is {item['format']!r}; accepted: ND (plain row-major tensors)"
-            )
+            reader.bad(path + ("format",), f"format is {item['format']!r}; accepted: ND (plain row-major tensors)")
         for ret in returns:
             want = NAME_TO_CODE.get(ret.dtype_from, item.get(ret.dtype_from))
             if want is not None and item.get(ret.name, want) != want:
                 reader.bad(
                     path + (ret.name,),
-                    f"the row gives '{ret.name}' {item[ret.name]}, "
-                    f"dtype_from ({ret.dtype_from}) gives {want}",
+                    f"the row gives '{ret.name}' {item[ret.name]}, dtype_from ({ret.dtype_from}) gives {want}",
                 )
         rows.append(DtypeRow(MappingProxyType({n: c for n, c in item.items() if n != "format"}), "ND"))
     return tuple(rows)
@@ -143,15 +136,9 @@ def read_target(reader: OpReader) -> Target:
     section = reader.section("target", required=True)
     reader.keys(section, ("soc", "deterministic"), ("target",))
     result = {}
-    socs = (
-        reader.typed(section.get("soc", {}), dict, ("target", "soc"), "a mapping from chip to {dtypes: [..]}")
-        or {}
-    )
+    socs = reader.typed(section.get("soc", {}), dict, ("target", "soc"), "a mapping from chip to {dtypes: [..]}") or {}
     if not socs:
-        reader.bad(
-            ("target",),
-            "target.soc names no chip; accepted: at least one, such as Ascend910A: {dtypes: [F16]}",
-        )
+        reader.bad(("target",), "target.soc names no chip; accepted: at least one, such as Ascend910A: {dtypes: [F16]}")
     for soc, value in socs.items():
         path: tuple[Any, ...] = ("target", "soc", soc)
         if reader.typed(value, dict, path, "a mapping with the key dtypes") is None:
@@ -176,24 +163,15 @@ def read_accuracy(reader: OpReader) -> Any:
     result = dict(DEFAULT_TOLERANCE)
     for short, name in _ACCURACY_NAMES.items():
         path: tuple[Any, ...] = ("accuracy", short)
-        value = (
-            reader.typed(section.get(short, {}), dict, path, "a mapping such as {rtol: 0.001, atol: 0.001}")
-            or {}
-        )
+        value = reader.typed(section.get(short, {}), dict, path, "a mapping such as {rtol: 0.001, atol: 0.001}") or {}
         reader.keys(value, ("rtol", "atol", "worst", "matched", "rms"), path)
         numbers = {}
         for key, number in value.items():
             if isinstance(number, (int, float)) and not isinstance(number, bool) and number >= 0:
                 numbers[key] = float(number)
             else:
-                reader.bad(
-                    path + (key,),
-                    f"{key} is {number!r}; accepted: a number >= 0 (YAML wants 1.0e-3, not 1e-3)",
-                )
-        merged = {
-            **vars(DEFAULT_TOLERANCE[name]),
-            **{k: v for k, v in numbers.items() if k in vars(result[name])},
-        }
+                reader.bad(path + (key,), f"{key} is {number!r}; accepted: a number >= 0 (YAML wants 1.0e-3, not 1e-3)")
+        merged = {**vars(DEFAULT_TOLERANCE[name]), **{k: v for k, v in numbers.items() if k in vars(result[name])}}
         result[name] = Tolerance(**merged)
     return MappingProxyType(result)
 
@@ -221,16 +199,12 @@ def read_cases(reader: OpReader, args: tuple[ArgSpec, ...]) -> tuple[Case, ...]:
             reader.bad(path, f"case name '{name}'; accepted: a name of its own")
         if dtype not in CODE_TO_NAME:
             reader.bad(path, f"case '{name}': dtype code is {dtype!r}; {nearest(dtype, CODE_TO_NAME)}")
-        present = (
-            reader.typed(item.get("present", []), list, path + ("present",), "a list of optional tensors")
-            or []
-        )
+        present = reader.typed(item.get("present", []), list, path + ("present",), "a list of optional tensors") or []
         for tensor in present:
             if tensor not in optional:
                 reader.bad(
                     path + ("present",),
-                    f"case '{name}': '{tensor}' is no optional tensor; "
-                    f"{nearest(str(tensor), sorted(optional))}",
+                    f"case '{name}': '{tensor}' is no optional tensor; {nearest(str(tensor), sorted(optional))}",
                 )
         sizes = {
             key: size

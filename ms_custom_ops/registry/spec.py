@@ -194,9 +194,7 @@ class OpSpec:
     def attributes(self) -> tuple[ArgSpec, ...]:
         return tuple(arg for arg in self.args if not arg.is_tensor)
 
-    def check_call(
-        self, shapes: Shapes, dtypes: Dtypes, attrs: Mapping[str, Any], soc: str
-    ) -> dict[str, int]:
+    def check_call(self, shapes: Shapes, dtypes: Dtypes, attrs: Mapping[str, Any], soc: str) -> dict[str, int]:
         """Checks a call and returns the shape symbols, derived ones included.
 
         Args:
@@ -214,9 +212,7 @@ class OpSpec:
 
         return check_call(self, shapes, dtypes, attrs, soc)[0]
 
-    def infer(
-        self, shapes: Shapes, dtypes: Dtypes, attrs: Mapping[str, Any], soc: str
-    ) -> list[tuple[Shape, str]]:
+    def infer(self, shapes: Shapes, dtypes: Dtypes, attrs: Mapping[str, Any], soc: str) -> list[tuple[Shape, str]]:
         """(shape, full dtype name) of every return; arguments and errors as for :meth:`check_call`."""
         from ms_custom_ops.registry.call import infer
 

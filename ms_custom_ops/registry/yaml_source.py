@@ -69,26 +69,20 @@ def read_source(path: Path, findings: Findings) -> Source:
     finally:
         loader.dispose()
     if not isinstance(data, dict):
-        findings.add(
-            f"{path}:1", f"the file holds {type(data).__name__}; accepted: a mapping from op name to op"
-        )
+        findings.add(f"{path}:1", f"the file holds {type(data).__name__}; accepted: a mapping from op name to op")
         return source
     source.data = data
     return source
 
 
-def _value(
-    loader: yaml.SafeLoader, node: yaml.Node, path: KeyPath, source: Source, findings: Findings
-) -> Any:
+def _value(loader: yaml.SafeLoader, node: yaml.Node, path: KeyPath, source: Source, findings: Findings) -> Any:
     source.lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         result: dict[str, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
-                findings.add(
-                    f"{source.file}:{line}", "a key that is a list or a mapping; accepted: a plain key"
-                )
+                findings.add(f"{source.file}:{line}", "a key that is a list or a mapping; accepted: a plain key")
                 continue
             key = key_node.value
             if key in result:

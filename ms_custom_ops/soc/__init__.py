@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chips: one table, and the chip that kernels are traced for."""
+
 from __future__ import annotations
 
 from ms_custom_ops.soc.current import current_soc, set_soc, use_soc

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The chip that kernels are traced for: a process default and a scoped override."""
+
 from __future__ import annotations
 
 import contextlib
@@ -20,6 +21,7 @@ def current_soc() -> Soc:
     if _default is not None:
         return _default
     from ms_custom_ops.config import config
+
     return get_soc(config().soc)
 
 

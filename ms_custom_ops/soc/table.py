@@ -4,6 +4,7 @@
 Sizes and core counts are the values of the vendor's public platform configuration files for CANN 8.1; differences
 between sources are noted beside the row. Nothing here was measured by this project.
 """
+
 from __future__ import annotations
 
 import difflib
@@ -58,23 +59,64 @@ class Soc:
     @property
     def scope_bytes(self) -> dict[str, int]:
         """Size of each on-chip buffer by its scope name in a Program."""
-        return {"ub": self.ub_bytes, "l1": self.l1_bytes, "l0a": self.l0a_bytes, "l0b": self.l0b_bytes,
-                "l0c": self.l0c_bytes, "bt": self.bt_bytes}
+        return {
+            "ub": self.ub_bytes,
+            "l1": self.l1_bytes,
+            "l0a": self.l0a_bytes,
+            "l0b": self.l0b_bytes,
+            "l0c": self.l0c_bytes,
+            "bt": self.bt_bytes,
+        }
 
 
 _FAMILY = {
     # 248 KiB of the 256 KiB UB are usable on 310.
-    "310": dict(arch="dav-m100", ub_bytes=248 * KIB, l1_bytes=1024 * KIB, l0c_bytes=256 * KIB, bt_bytes=0,
-                split_core=False, saturate_default=True),
-    "910A": dict(arch="dav-c100", ub_bytes=256 * KIB, l1_bytes=1024 * KIB, l0c_bytes=256 * KIB, bt_bytes=0,
-                 split_core=False, saturate_default=True),
-    "310P": dict(arch="dav-m200", ub_bytes=256 * KIB, l1_bytes=1024 * KIB, l0c_bytes=256 * KIB, bt_bytes=0,
-                 split_core=False, saturate_default=True),
+    "310": dict(
+        arch="dav-m100",
+        ub_bytes=248 * KIB,
+        l1_bytes=1024 * KIB,
+        l0c_bytes=256 * KIB,
+        bt_bytes=0,
+        split_core=False,
+        saturate_default=True,
+    ),
+    "910A": dict(
+        arch="dav-c100",
+        ub_bytes=256 * KIB,
+        l1_bytes=1024 * KIB,
+        l0c_bytes=256 * KIB,
+        bt_bytes=0,
+        split_core=False,
+        saturate_default=True,
+    ),
+    "310P": dict(
+        arch="dav-m200",
+        ub_bytes=256 * KIB,
+        l1_bytes=1024 * KIB,
+        l0c_bytes=256 * KIB,
+        bt_bytes=0,
+        split_core=False,
+        saturate_default=True,
+    ),
     # Saturation is a switch on 910B; frameworks run it in inf/NaN mode.
-    "910B": dict(arch="dav-c220", ub_bytes=192 * KIB, l1_bytes=512 * KIB, l0c_bytes=128 * KIB, bt_bytes=KIB,
-                 split_core=True, saturate_default=False),
-    "910_93": dict(arch="dav-c220", ub_bytes=192 * KIB, l1_bytes=512 * KIB, l0c_bytes=128 * KIB, bt_bytes=KIB,
-                   split_core=True, saturate_default=False),
+    "910B": dict(
+        arch="dav-c220",
+        ub_bytes=192 * KIB,
+        l1_bytes=512 * KIB,
+        l0c_bytes=128 * KIB,
+        bt_bytes=KIB,
+        split_core=True,
+        saturate_default=False,
+    ),
+    "910_93": dict(
+        arch="dav-c220",
+        ub_bytes=192 * KIB,
+        l1_bytes=512 * KIB,
+        l0c_bytes=128 * KIB,
+        bt_bytes=KIB,
+        split_core=True,
+        saturate_default=False,
+    ),
 }
 FAMILIES = tuple(_FAMILY)
 
@@ -98,12 +140,25 @@ _ROWS = {
 }
 
 _TABLE = {
-    name: Soc(name=name, family=family, cube_core_count=cube, vector_core_count=vector or cube, clock_mhz=clock,
-              l2_bytes=l2 * KIB * KIB, l0a_bytes=64 * KIB, l0b_bytes=64 * KIB, **_FAMILY[family])  # type: ignore[arg-type]
+    name: Soc(
+        name=name,
+        family=family,
+        cube_core_count=cube,
+        vector_core_count=vector or cube,
+        clock_mhz=clock,
+        l2_bytes=l2 * KIB * KIB,
+        l0a_bytes=64 * KIB,
+        l0b_bytes=64 * KIB,
+        **_FAMILY[family],
+    )  # type: ignore[arg-type]
     for name, (family, cube, vector, clock, l2) in _ROWS.items()
 }
-_ALIASES = {"Ascend910": "Ascend910A", "Ascend310P": "Ascend310P3", "Ascend910B": "Ascend910B1",
-            "Ascend910_93": "Ascend910_9391"}
+_ALIASES = {
+    "Ascend910": "Ascend910A",
+    "Ascend310P": "Ascend310P3",
+    "Ascend910B": "Ascend910B1",
+    "Ascend910_93": "Ascend910_9391",
+}
 
 
 def list_socs() -> list[str]:

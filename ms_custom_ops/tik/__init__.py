@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from ms_custom_ops.program.expr import Expr
 from ms_custom_ops.tik.control import all_ as all
 from ms_custom_ops.tik.control import any_ as any
 from ms_custom_ops.tik.control import negate
 from ms_custom_ops.tik.dprofile import Dprofile
-from ms_custom_ops.tik.expr import Expr
 from ms_custom_ops.tik.kernel import Tik, is_tik_var
 from ms_custom_ops.tik.product import set_product_version, unset_product_version
 from ms_custom_ops.tik.scalar import InputScalar, Scalar, ScalarArray

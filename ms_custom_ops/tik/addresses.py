@@ -7,7 +7,7 @@ from typing import Any
 
 from ms_custom_ops.errors import TikSupportError
 from ms_custom_ops.tik.tensor import Tensor
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 ADDRESS_DTYPE = "uint64"
 
@@ -54,7 +54,9 @@ def refuse_address(tensor: Tensor, value: Any) -> None:
     """``tensor.set_address_value(...)``: refused, because no address of the host is reachable."""
     raise TikSupportError(
         f"tensor {tensor.name}.set_address_value: a tensor at an address given at run time; accepted: GM tensors of "
-        "BuildCCE's inputs and outputs (the engines run on arrays, which have no device addresses)", user_location())
+        "BuildCCE's inputs and outputs (the engines run on arrays, which have no device addresses)",
+        user_location(),
+    )
 
 
 __all__ = ["AddressMixin", "TensorAddrList", "TensorAddress", "refuse_address"]

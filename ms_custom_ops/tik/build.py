@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikScopeError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.registers import record_atomic_modes
 from ms_custom_ops.tik.scalar import InputScalar
 from ms_custom_ops.tik.tensor import Tensor
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 MAX_ARGUMENTS = 192
 

@@ -12,12 +12,12 @@ import sys
 from typing import Any
 
 from ms_custom_ops.errors import TikCapacityError, TikError, TikScopeError, describe
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.expr import Expr, const, var
 from ms_custom_ops.soc import Soc
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.expr import Expr, const, var
+from ms_custom_ops.soc.support import column
 from ms_custom_ops.tik.scopes import ALLOC_ALIGN, CONSTANT_NAME, REGISTER_BYTES, SMASK_BYTES, scope_bytes
-from ms_custom_ops.tik.support import column
-from ms_custom_ops.tik.where import PACKAGE_PREFIX, user_location
+from ms_custom_ops.where import INTERNAL, user_location
 
 _LOCAL_SCOPES = tuple(ALLOC_ALIGN)
 
@@ -118,7 +118,7 @@ class Builder:
     def loc(self) -> int:
         """Number of the kernel's current source line; looked up by bytecode position, which is cheap."""
         frame = sys._getframe(1)
-        while frame.f_code.co_filename.startswith(PACKAGE_PREFIX):
+        while frame.f_code.co_filename.startswith(INTERNAL):
             outer = frame.f_back
             if outer is None:
                 return 0

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ms_custom_ops.errors import TikAlignError, TikError, TikOverflowError, TikScopeError, TikSupportError, describe
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import FLOATS, SIZE
+from ms_custom_ops.program.expr import COMPARE, Expr, as_expr, cast
+from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, MASK_COUNTER
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.dtypes import FLOATS, SIZE
-from ms_custom_ops.tik.expr import COMPARE, Expr, as_expr, cast
-from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, MASK_COUNTER
 from ms_custom_ops.tik.scopes import start_align
 from ms_custom_ops.tik.tensor import Tensor, product
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 WORD = 1 << 64
 VECTOR_SCOPES = (ir.UB,)

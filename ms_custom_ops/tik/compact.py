@@ -6,15 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
+from ms_custom_ops.program.isa_vector2 import MASK_PER_REPEAT
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_same_dtype, ranged, vector_need
-from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.gather import check_operand, known
-from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
-from ms_custom_ops.tik.isa_vector2 import MASK_PER_REPEAT
 from ms_custom_ops.tik.special import read_special, special
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import COUNTER_FAMILIES, MAX_REPEAT, canonical_strides
 
@@ -29,31 +29,84 @@ class CompactMixin:
     _b: Builder
 
     def vreduce(
-        self, mask, dst, src0, src1_pattern, repeat_times, src0_blk_stride, src0_rep_stride, src1_rep_stride,
-        stride_unit=0, rsvd_scalar=None, mask_mode="normal",
+        self,
+        mask,
+        dst,
+        src0,
+        src1_pattern,
+        repeat_times,
+        src0_blk_stride,
+        src0_rep_stride,
+        src1_rep_stride,
+        stride_unit=0,
+        rsvd_scalar=None,
+        mask_mode="normal",
     ):
         """dst = the elements of src0 that ``src1_pattern`` keeps, dense: 1 even, 2 odd, 3..6 one of four, or a
         tensor of bits (uint16 for 16-bit, uint32 for 32-bit elements). ``mask`` counts in counter mode alone:
         elements in all. ``rsvd_scalar`` (uint32) receives how many were kept."""
         self._compact(
-            "vreduce", mask, dst, src0, src1_pattern, repeat_times, src0_blk_stride, src0_rep_stride, src1_rep_stride,
-            stride_unit, rsvd_scalar, mask_mode, MASK_COUNTER,
+            "vreduce",
+            mask,
+            dst,
+            src0,
+            src1_pattern,
+            repeat_times,
+            src0_blk_stride,
+            src0_rep_stride,
+            src1_rep_stride,
+            stride_unit,
+            rsvd_scalar,
+            mask_mode,
+            MASK_COUNTER,
         )
 
     def vreducev2(
-        self, mask, dst, src0, src1_pattern, repeat_times, src0_blk_stride, src0_rep_stride, src1_rep_stride,
-        rsvd_scalar=None, mask_mode="normal",
+        self,
+        mask,
+        dst,
+        src0,
+        src1_pattern,
+        repeat_times,
+        src0_blk_stride,
+        src0_rep_stride,
+        src1_rep_stride,
+        rsvd_scalar=None,
+        mask_mode="normal",
     ):
         """vreduce; pattern 7 keeps all, and in counter mode ``mask`` is the number of elements of every
         repeat."""
         self._compact(
-            "vreducev2", mask, dst, src0, src1_pattern, repeat_times, src0_blk_stride, src0_rep_stride,
-            src1_rep_stride, 0, rsvd_scalar, mask_mode, MASK_PER_REPEAT,
+            "vreducev2",
+            mask,
+            dst,
+            src0,
+            src1_pattern,
+            repeat_times,
+            src0_blk_stride,
+            src0_rep_stride,
+            src1_rep_stride,
+            0,
+            rsvd_scalar,
+            mask_mode,
+            MASK_PER_REPEAT,
         )
 
     def _compact(
-        self, api: str, mask: Any, dst: Any, src: Any, pattern: Any, repeat: Any, blk: Any, rep: Any, bits_rep: Any,
-        stride_unit: Any, kept: Any, mask_mode: Any, counter: int,
+        self,
+        api: str,
+        mask: Any,
+        dst: Any,
+        src: Any,
+        pattern: Any,
+        repeat: Any,
+        blk: Any,
+        rep: Any,
+        bits_rep: Any,
+        stride_unit: Any,
+        kept: Any,
+        mask_mode: Any,
+        counter: int,
     ) -> None:
         b = self._b
         if b.dead:

@@ -6,7 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.isa import COMPARES, VECTOR_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder, Storage
 from ms_custom_ops.tik.checks import (
     VECTOR_SCOPES,
@@ -18,9 +21,6 @@ from ms_custom_ops.tik.checks import (
     ranged,
     scalar_operand,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.isa import COMPARES, VECTOR_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import MAX_REPEAT, Row, assemble, check_operands
 

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops.errors import TikError, describe
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import INT_RANGE
+from ms_custom_ops.program.expr import Expr, as_expr, cast
 from ms_custom_ops.tik.builder import Builder, Chain, Frame
 from ms_custom_ops.tik.checks import check_condition, flag, number
-from ms_custom_ops.tik.dtypes import INT_RANGE
-from ms_custom_ops.tik.expr import Expr, as_expr, cast
 from ms_custom_ops.tik.scalar import LoopVar
 from ms_custom_ops.tik.tensor import Tensor
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 MAX_BLOCKS = 65535
 MAX_THREADS = 4
@@ -242,13 +242,13 @@ def any_(*conds: Any) -> Expr:
 
 def negate(cond: Any) -> Expr:
     """True where the condition is not (``tik.negate``)."""
-    from ms_custom_ops.tik.expr import unary
+    from ms_custom_ops.program.expr import unary
 
     return unary("not", cond)
 
 
 def _join(op: str, api: str, conds: tuple) -> Expr:
-    from ms_custom_ops.tik.expr import binary
+    from ms_custom_ops.program.expr import binary
 
     if not conds:
         raise TikError(describe(api, "number of conditions", 0, "at least 1"), user_location())

@@ -6,7 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import Expr, cast, var
+from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     as_tensor,
@@ -19,11 +23,7 @@ from ms_custom_ops.tik.checks import (
     scalar_operand,
 )
 from ms_custom_ops.tik.cube import product_code, round_up
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import Expr, cast, var
 from ms_custom_ops.tik.img2col import Geometry, geometry, need_static, pairs_of
-from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 
 ROWS = 16
 MAX_C1, MAX_COUT = 4095, 65520
@@ -154,5 +154,3 @@ class ConvMixin:
     def _l0_register(self, dtype: str) -> Expr:
         assert self._l0_value is not None
         return var(self._l0_value[dtype], dtype)
-
-

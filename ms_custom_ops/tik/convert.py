@@ -6,7 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError, describe
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES, ROUND_MODES
+from ms_custom_ops.soc.support import ROUND_SUFFIX, SHORT, codes, conversion_code, require, unsupported
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     VECTOR_SCOPES,
@@ -19,13 +23,9 @@ from ms_custom_ops.tik.checks import (
     ranged,
     scalar_operand,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import const
-from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_BYTES, ROUND_MODES
-from ms_custom_ops.tik.support import ROUND_SUFFIX, SHORT, codes, conversion_code, require, unsupported
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import MAX_REPEAT, Row, check_operands, plan_for
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 _HALF = 65535
 _ZERO = const(0.0, "float16")

@@ -6,7 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import Expr, binary
+from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_ELEMENTS
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     as_tensor,
@@ -19,10 +23,6 @@ from ms_custom_ops.tik.checks import (
     number,
     ranged,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import Expr, binary
-from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_ELEMENTS
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 
 MAX_MKN = 4095

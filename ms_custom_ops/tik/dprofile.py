@@ -6,7 +6,7 @@ from __future__ import annotations
 from ms_custom_ops.errors import TikError, describe
 from ms_custom_ops.soc import Soc, current_soc, get_soc
 from ms_custom_ops.tik.scopes import IR_SCOPE, scope_bytes
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 _ARCHITECTURES = {
     ("v100", "mini"): "Ascend310",

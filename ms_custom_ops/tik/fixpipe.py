@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_ELEMENTS
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_extent, check_scope, check_start, flag, ranged, scalar_operand
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import const
-from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_ELEMENTS
 from ms_custom_ops.tik.l0c import ADD, BIAS, L0C_ROW, SHORT_SCALE, VECTOR_SCALE, l0c_out
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 
 QUANTIZE_MODES = {
@@ -105,7 +105,10 @@ class FixpipeMixin:
         if isinstance(scale, Tensor):
             if pair != ("int32", "float16") or scale.dtype not in ("float16", "uint64"):
                 raise b.fail(
-                    TikError, api, f"mode_param for {pair[0]} to {pair[1]}", f"a {scale.dtype} tensor",
+                    TikError,
+                    api,
+                    f"mode_param for {pair[0]} to {pair[1]}",
+                    f"a {scale.dtype} tensor",
                     "a float16 or uint64 tensor for int32 to float16",
                 )
             return pair, scale

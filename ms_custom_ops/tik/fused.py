@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.isa import BLOCK_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_extent, check_scope, check_start, number, scalar_operand
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import const
 from ms_custom_ops.tik.gather import check_operand
-from ms_custom_ops.tik.isa import BLOCK_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import Row, check_operands, plan_for
 
@@ -33,29 +33,72 @@ class FusedMixin:
     _b: Builder
 
     def vmulconv(
-        self, mask, dst, src0, src1, repeat_times, dst_blk_stride, src0_blk_stride, src1_blk_stride, dst_rep_stride,
-        src0_rep_stride, src1_rep_stride, stride_unit=0,
+        self,
+        mask,
+        dst,
+        src0,
+        src1,
+        repeat_times,
+        dst_blk_stride,
+        src0_blk_stride,
+        src1_blk_stride,
+        dst_rep_stride,
+        src0_rep_stride,
+        src1_rep_stride,
+        stride_unit=0,
     ):
         """dst (int8 or uint8) = the float16 product, rounded to nearest even and saturated."""
         self._two_sources(
-            _MULCONV, "{dst}{src0}{src1}", mask, (dst, src0, src1), repeat_times,
-            (dst_blk_stride, src0_blk_stride, src1_blk_stride), (dst_rep_stride, src0_rep_stride, src1_rep_stride),
-            stride_unit, None,
+            _MULCONV,
+            "{dst}{src0}{src1}",
+            mask,
+            (dst, src0, src1),
+            repeat_times,
+            (dst_blk_stride, src0_blk_stride, src1_blk_stride),
+            (dst_rep_stride, src0_rep_stride, src1_rep_stride),
+            stride_unit,
+            None,
         )
 
     def vadddeqrelu(
-        self, mask, dst, deqscale, src0, src1, repeat_times, dst_blk_stride, src0_blk_stride, src1_blk_stride,
-        dst_rep_stride, src0_rep_stride, src1_rep_stride, stride_unit=0,
+        self,
+        mask,
+        dst,
+        deqscale,
+        src0,
+        src1,
+        repeat_times,
+        dst_blk_stride,
+        src0_blk_stride,
+        src1_blk_stride,
+        dst_rep_stride,
+        src0_rep_stride,
+        src1_rep_stride,
+        stride_unit=0,
     ):
         """dst (float16) = max(deqscale * (src0 + src1), 0) of int32 sources."""
         self._two_sources(
-            _ADDDEQ, "{dst}{src0}{src1}", mask, (dst, src0, src1), repeat_times,
-            (dst_blk_stride, src0_blk_stride, src1_blk_stride), (dst_rep_stride, src0_rep_stride, src1_rep_stride),
-            stride_unit, deqscale,
+            _ADDDEQ,
+            "{dst}{src0}{src1}",
+            mask,
+            (dst, src0, src1),
+            repeat_times,
+            (dst_blk_stride, src0_blk_stride, src1_blk_stride),
+            (dst_rep_stride, src0_rep_stride, src1_rep_stride),
+            stride_unit,
+            deqscale,
         )
 
     def _two_sources(
-        self, row: Row, code: str, mask: Any, tensors: tuple, repeat: Any, blks: tuple, reps: tuple, stride_unit: Any,
+        self,
+        row: Row,
+        code: str,
+        mask: Any,
+        tensors: tuple,
+        repeat: Any,
+        blks: tuple,
+        reps: tuple,
+        stride_unit: Any,
         deqscale: Any,
     ) -> None:
         b = self._b
@@ -73,8 +116,17 @@ class FusedMixin:
         b.body.append(ir.Instr(row.op, refs, (*plan.head, *scale, *plan.tail), plan.attrs, b.loc()))
 
     def vcbd(
-        self, mask, dst, src, repeat_times, dst_blk_stride, src_blk_stride, dst_rep_stride, src_rep_stride,
-        stride_unit=0, mask_mode="normal",
+        self,
+        mask,
+        dst,
+        src,
+        repeat_times,
+        dst_blk_stride,
+        src_blk_stride,
+        dst_rep_stride,
+        src_rep_stride,
+        stride_unit=0,
+        mask_mode="normal",
     ):
         """dst = src in another integer dtype, saturating (set_fp2int_mode(1): the low bits)."""
         b, api = self._b, "vcbd"
@@ -84,16 +136,32 @@ class FusedMixin:
         code = f"{SHORT.get(src.dtype)}2{SHORT.get(dst.dtype)}"
         require(b, api, api, code, f"{src.dtype} to {dst.dtype}")
         plan = plan_for(
-            b, _VCBD, (dst.dtype, src.dtype), mask, repeat_times, (dst_blk_stride, src_blk_stride),
-            (dst_rep_stride, src_rep_stride), stride_unit, mask_mode,
+            b,
+            _VCBD,
+            (dst.dtype, src.dtype),
+            mask,
+            repeat_times,
+            (dst_blk_stride, src_blk_stride),
+            (dst_rep_stride, src_rep_stride),
+            stride_unit,
+            mask_mode,
         )
         check_operands(b, _VCBD, (dst, src), plan)
         args = (*plan.head, _ZERO, *plan.tail)
         b.body.append(ir.Instr("vconv", (dst.ref(), src.ref()), args, (plan.attrs[0], 0, 0), b.loc()))
 
     def _conv_by_word(
-        self, api: str, mask: Any, dst: Tensor, src: Tensor, repeat: Any, blks: tuple, reps: tuple, deqscale: Any,
-        high: bool, stride_unit: Any,
+        self,
+        api: str,
+        mask: Any,
+        dst: Tensor,
+        src: Tensor,
+        repeat: Any,
+        blks: tuple,
+        reps: tuple,
+        deqscale: Any,
+        high: bool,
+        stride_unit: Any,
     ) -> None:
         """int16 to 8 bits by a 64-bit scale word, or by a tensor of 16 of them."""
         b = self._b
@@ -113,8 +181,13 @@ class FusedMixin:
         else:
             value = number(deqscale, api, "deqscale")
             if value.__class__ is int and bool(value >> SIGN_BIT & 1) != (dst.dtype == "int8"):
-                raise b.fail(TikError, api, f"bit {SIGN_BIT} of deqscale for {dst.dtype}", value >> SIGN_BIT & 1,
-                             "1 for int8, 0 for uint8")
+                raise b.fail(
+                    TikError,
+                    api,
+                    f"bit {SIGN_BIT} of deqscale for {dst.dtype}",
+                    value >> SIGN_BIT & 1,
+                    "1 for int8, 0 for uint8",
+                )
             scale, word, vector = src, const(value, "uint64") if value.__class__ is int else value, 0
         refs = (dst.ref(), src.ref(), scale.ref())
         args = (*plan.head, word, *plan.tail)

@@ -6,7 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.isa import BLOCK_BYTES, VECTOR_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     VECTOR_SCOPES,
@@ -20,9 +23,6 @@ from ms_custom_ops.tik.checks import (
     ranged,
     vector_need,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.isa import BLOCK_BYTES, VECTOR_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import MAX_REPEAT, Row, check_operands, emit_vector, make_plan, plan_for
 
@@ -59,20 +59,52 @@ class GatherMixin:
     ):
         """dst lane = the element at byte ``base_addr + src_offset[lane]`` of src; one uint32 or int32 offset
         per lane, contiguous."""
-        self._gather("vgather", "dst", mask, dst, src, src_offset, repeat_times, dst_rep_stride, base_addr, stride_unit,
-                     mask_mode)
+        self._gather(
+            "vgather",
+            "dst",
+            mask,
+            dst,
+            src,
+            src_offset,
+            repeat_times,
+            dst_rep_stride,
+            base_addr,
+            stride_unit,
+            mask_mode,
+        )
 
     def vscatter(
         self, mask, dst, src, dst_offset, repeat_times, src_rep_stride, base_addr=0, stride_unit=0, mask_mode="normal"
     ):
         """The element at byte ``base_addr + dst_offset[lane]`` of dst = src lane; of equal offsets the last
         lane stays."""
-        self._gather("vscatter", "src", mask, dst, src, dst_offset, repeat_times, src_rep_stride, base_addr,
-                     stride_unit, mask_mode)
+        self._gather(
+            "vscatter",
+            "src",
+            mask,
+            dst,
+            src,
+            dst_offset,
+            repeat_times,
+            src_rep_stride,
+            base_addr,
+            stride_unit,
+            mask_mode,
+        )
 
     def _gather(
-        self, api: str, side: str, mask: Any, dst: Any, src: Any, offset: Any, repeat: Any, rep: Any, base: Any,
-        stride_unit: Any, mask_mode: str,
+        self,
+        api: str,
+        side: str,
+        mask: Any,
+        dst: Any,
+        src: Any,
+        offset: Any,
+        repeat: Any,
+        rep: Any,
+        base: Any,
+        stride_unit: Any,
+        mask_mode: str,
     ) -> None:
         b = self._b
         if b.dead:
@@ -142,15 +174,40 @@ class GatherMixin:
         b.body.append(ir.Instr(api, tuple(refs), (r, blk_b, rep_b), (), b.loc()))
 
     def vci(
-        self, mask, dst_index, start_point, repeat_times, dst_blk_stride, dst_rep_stride, stride_unit=0,
+        self,
+        mask,
+        dst_index,
+        start_point,
+        repeat_times,
+        dst_blk_stride,
+        dst_rep_stride,
+        stride_unit=0,
         mask_mode="normal",
     ):
         """dst lane = start_point + number of the element."""
-        emit_vector(self._b, _VCI, mask, (dst_index,), repeat_times, (dst_blk_stride,), (dst_rep_stride,), stride_unit,
-                    start_point, mask_mode)
+        emit_vector(
+            self._b,
+            _VCI,
+            mask,
+            (dst_index,),
+            repeat_times,
+            (dst_blk_stride,),
+            (dst_rep_stride,),
+            stride_unit,
+            start_point,
+            mask_mode,
+        )
 
     def vcopy(
-        self, mask, dst, src, repeat_times, dst_blk_stride, src_blk_stride, dst_rep_stride, src_rep_stride,
+        self,
+        mask,
+        dst,
+        src,
+        repeat_times,
+        dst_blk_stride,
+        src_blk_stride,
+        dst_rep_stride,
+        src_rep_stride,
         mask_mode="normal",
     ):
         """dst = src in UB. In counter mode ``mask`` is the number of elements of every repeat."""
@@ -175,8 +232,19 @@ class GatherMixin:
             emit_vector(b, _COPY, min(lanes, count - first), pair, repeat_times, blks, reps)
 
     def vpadding(
-        self, mask, pad_mode, pad_side, dst, src, repeat_times, dst_blk_stride, src_blk_stride, dst_rep_stride,
-        src_rep_stride, stride_unit=0, mask_mode="normal",
+        self,
+        mask,
+        pad_mode,
+        pad_side,
+        dst,
+        src,
+        repeat_times,
+        dst_blk_stride,
+        src_blk_stride,
+        dst_rep_stride,
+        src_rep_stride,
+        stride_unit=0,
+        mask_mode="normal",
     ):
         """Each block of dst = the block beside the block of src: pad_mode 0 nearest element, 1 mirrored, 2
         mirrored without the edge; pad_side False left, True right."""
@@ -189,8 +257,16 @@ class GatherMixin:
         side = int(flag(pad_side, api, "pad_side"))
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
         plan = plan_for(
-            b, _PAD, (dst.dtype, src.dtype), mask, repeat_times, (dst_blk_stride, src_blk_stride),
-            (dst_rep_stride, src_rep_stride), stride_unit, mask_mode, (mode, side),
+            b,
+            _PAD,
+            (dst.dtype, src.dtype),
+            mask,
+            repeat_times,
+            (dst_blk_stride, src_blk_stride),
+            (dst_rep_stride, src_rep_stride),
+            stride_unit,
+            mask_mode,
+            (mode, side),
         )
         check_operands(b, _PAD, (dst, src), plan)
         if plan.needs[1] is not None:  # blocks of src are read whole
@@ -199,8 +275,17 @@ class GatherMixin:
         b.body.append(ir.Instr(api, refs, (*plan.head, *plan.tail), plan.attrs, b.loc()))
 
     def vbi(
-        self, mask, dst, src0, src1, src0_offset, dst_blk_stride, vertical_repeat_times, horizontal_repeat_times,
-        repeat_mode, vertical_repeat_offset,
+        self,
+        mask,
+        dst,
+        src0,
+        src1,
+        src0_offset,
+        dst_blk_stride,
+        vertical_repeat_times,
+        horizontal_repeat_times,
+        repeat_mode,
+        vertical_repeat_offset,
     ):
         """Bilinear interpolation, see the isa module: ``vertical_repeat_offset`` in elements, ``repeat_mode`` 0
         takes one weight of src1 per horizontal repeat, 1 one per block."""

@@ -6,20 +6,27 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikAlignError, TikError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import Expr, const
+from ms_custom_ops.program.isa import BLOCK_BYTES, ROUND_MODES
+from ms_custom_ops.soc.support import ROUND_SUFFIX, SHORT, codes, conversion_code, require, unsupported
 from ms_custom_ops.tik.checks import check_same_dtype, check_start, scalar_operand
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import Expr, const
 from ms_custom_ops.tik.h_views import HBase, Run, check_alias, check_h_scope, operand, same_shape, work_of
-from ms_custom_ops.tik.isa import BLOCK_BYTES, ROUND_MODES
 from ms_custom_ops.tik.scalar import Scalar
-from ms_custom_ops.tik.support import ROUND_SUFFIX, SHORT, codes, conversion_code, require, unsupported
 from ms_custom_ops.tik.tensor import Tensor
 
-_BINARY = {"add": "vadd", "sub": "vsub", "mul": "vmul", "div": "vdiv", "max": "vmax", "min": "vmin", "and": "vand",
-           "or": "vor"}
-_UNARY = {"abs": "vabs", "relu": "vrelu", "not": "vnot", "exp": "vexp", "ln": "vln", "rec": "vrec",
-          "rsqrt": "vrsqrt"}
+_BINARY = {
+    "add": "vadd",
+    "sub": "vsub",
+    "mul": "vmul",
+    "div": "vdiv",
+    "max": "vmax",
+    "min": "vmin",
+    "and": "vand",
+    "or": "vor",
+}
+_UNARY = {"abs": "vabs", "relu": "vrelu", "not": "vnot", "exp": "vexp", "ln": "vln", "rec": "vrec", "rsqrt": "vrsqrt"}
 _ZERO = const(0.0, "float16")
 
 
@@ -110,8 +117,9 @@ class HApiMixin(HBase):
         require(b, api, "vector_dup", SHORT[dst.dtype], dst.dtype)
         if isinstance(src, Expr) and not isinstance(src, Scalar) and src.get().op != "const":
             if dst.dtype == "float16" or dst.dtype == "float32" and b.family == "310":
-                raise b.fail(TikError, api, f"src for {dst.dtype} on {b.soc.name}", "an expression",
-                             "an immediate or a Scalar")
+                raise b.fail(
+                    TikError, api, f"src for {dst.dtype} on {b.soc.name}", "an expression", "an immediate or a Scalar"
+                )
         work_of(b, api)
         self._elementwise("vector_dup", [dst], [], (scalar_operand(b, src, dst.dtype, api, "src"),))
 
@@ -135,8 +143,9 @@ class HApiMixin(HBase):
     def _h_move(self, api: str, views: tuple[Tensor, Tensor], runs: list[Run], count: Any) -> None:
         size = SIZE[views[0].dtype]
         if count.__class__ is int and count * size % BLOCK_BYTES:
-            raise self._b.fail(TikAlignError, api, "contiguous bytes of a piece", count * size,
-                               f"multiples of {BLOCK_BYTES}")
+            raise self._b.fail(
+                TikAlignError, api, "contiguous bytes of a piece", count * size, f"multiples of {BLOCK_BYTES}"
+            )
         for t, name in zip(views, ("dst", "src"), strict=True):
             if t.storage.buffer.scope == ir.UB:
                 check_start(t, api, name)

@@ -12,20 +12,23 @@ import contextlib
 from typing import Any
 
 from ms_custom_ops.errors import TikError
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import DTYPES, FLOATS, INT_RANGE, SIZE
-from ms_custom_ops.tik.expr import binary, cast, const
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import DTYPES, FLOATS, INT_RANGE, SIZE
+from ms_custom_ops.program.expr import binary, cast, const
+from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_COUNTER, VECTOR_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.h_views import HBase, Run, check_h_scope, operand, work_of
-from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_COUNTER, VECTOR_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 
 PIECE = 8192
 _INFINITY = float("inf")
 # Work space in elements of 4 bytes: accumulator, then two areas that the passes write in turn.
 _ACCUMULATOR, _AREAS = 32, (64, 64 + PIECE // 8 + 32)
-_OPS = {"sum": ("vcadd", "vcadd", "vadd", 0.0), "max": ("vcmax", "vcgmax", "vmax", -_INFINITY),
-        "min": ("vcmin", "vcgmin", "vmin", _INFINITY)}
+_OPS = {
+    "sum": ("vcadd", "vcadd", "vadd", 0.0),
+    "max": ("vcmax", "vcgmax", "vmax", -_INFINITY),
+    "min": ("vcmin", "vcgmin", "vmin", _INFINITY),
+}
 
 
 class HReduceMixin(HBase):
@@ -176,8 +179,11 @@ class HReduceMixin(HBase):
                 offset = offset + i * src.strides[k]
                 place = place + i * target.strides[n] if target is not None else place
             loc = b.loc()
-            b.body += [ir.Load(best.value, ir.Ref(src.storage.buffer, src.dtype, offset), loc),
-                       ir.Assign(where.value, const(0, "int32"), loc), ir.Assign(number.value, const(0, "int32"), loc)]
+            b.body += [
+                ir.Load(best.value, ir.Ref(src.storage.buffer, src.dtype, offset), loc),
+                ir.Assign(where.value, const(0, "int32"), loc),
+                ir.Assign(number.value, const(0, "int32"), loc),
+            ]
             with contextlib.ExitStack() as inner:
                 at = offset
                 for k in reduced:
@@ -207,6 +213,7 @@ def _view(t: Tensor, dims: list[int], offset: Any) -> Tensor:
 
 def _kept_view(dst: Tensor, src: Tensor, kept: list[int]) -> Tensor:
     """dst with one dimension for each kept dimension of src (dimensions of length 1 may be written or left out)."""
+
     def one(n: Any) -> bool:
         return n.__class__ is int and n == 1
 

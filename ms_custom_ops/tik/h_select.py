@@ -7,12 +7,12 @@ import math
 from typing import Any
 
 from ms_custom_ops.errors import TikError
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.isa import BLOCK_BYTES, COMPARES, ROUND_MODES, VECTOR_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.checks import check_same_dtype, scalar_operand
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import const
 from ms_custom_ops.tik.h_views import TILE, HBase, Run, check_alias, check_h_scope, operand, same_shape, work_of
-from ms_custom_ops.tik.isa import BLOCK_BYTES, COMPARES, ROUND_MODES, VECTOR_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 
 # pi in pieces of few bits, so that products with a half-integer below 2**16 are exact in float32.
@@ -40,8 +40,11 @@ class HSelectMixin(HBase):
             raise b.fail(TikError, api, "cmp_mode", repr(cmp_mode), ", ".join(repr(m.upper()) for m in COMPARES))
         require(b, api, api, SHORT[dtype], dtype)
         work = work_of(b, api)
-        blocks = [self._scalar_block(api, n, v, dtype, k) for k, (n, v) in enumerate(sources.items())
-                  if not isinstance(v, Tensor)]
+        blocks = [
+            self._scalar_block(api, n, v, dtype, k)
+            for k, (n, v) in enumerate(sources.items())
+            if not isinstance(v, Tensor)
+        ]
         left, right = work.tile(dtype, 0), work.tile(dtype, 1)
         bits, picked = work.tile("uint8", 2), work.tile("float16", 3)
         repeat = TILE * SIZE[dtype] // VECTOR_BYTES

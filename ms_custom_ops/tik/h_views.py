@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ms_custom_ops.errors import TikCapacityError, TikError, TikScopeError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import FLOATS, SIZE
+from ms_custom_ops.program.expr import Expr, as_expr, binary
+from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_extent, check_scope, scalar_operand
-from ms_custom_ops.tik.dtypes import FLOATS, SIZE
-from ms_custom_ops.tik.expr import Expr, as_expr, binary
-from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
 from ms_custom_ops.tik.tensor import Tensor
 
 RESERVED_BYTES = 16 * 1024
@@ -48,8 +48,13 @@ class Work:
     def __init__(self, b: Builder, api: str):
         free = b.capacity[ir.UB] - b.pointers[ir.UB]
         if free < RESERVED_BYTES:
-            raise b.fail(TikCapacityError, api, "scope_ubuf bytes reserved by the h_ methods", RESERVED_BYTES,
-                         f"at most {free} bytes free on {b.soc.name}")
+            raise b.fail(
+                TikCapacityError,
+                api,
+                "scope_ubuf bytes reserved by the h_ methods",
+                RESERVED_BYTES,
+                f"at most {free} bytes free on {b.soc.name}",
+            )
         b.capacity[ir.UB] -= RESERVED_BYTES
         size = RESERVED_BYTES
         self.buffer = ir.Buffer(len(b.program.buffers), "h_work", ir.UB, "uint8", (size,), size, b.capacity[ir.UB])
@@ -109,8 +114,13 @@ def check_alias(b: Builder, api: str, dst: Tensor, others: dict[str, Tensor]) ->
         (d0, d1), (s0, s1) = _span(dst), _span(t)
         same = d0 == s0 and dst.strides == t.strides and SIZE[dst.dtype] == SIZE[t.dtype]
         if d0 < s1 and s0 < d1 and not same and not _apart(dst, t):
-            raise b.fail(TikError, api, f"bytes of {name} in tensor {t.name}", f"{s0}..{s1 - 1}",
-                         f"those of dst ({d0}..{d1 - 1}) exactly, or bytes apart from them")
+            raise b.fail(
+                TikError,
+                api,
+                f"bytes of {name} in tensor {t.name}",
+                f"{s0}..{s1 - 1}",
+                f"those of dst ({d0}..{d1 - 1}) exactly, or bytes apart from them",
+            )
 
 
 def _apart(a: Tensor, c: Tensor) -> bool:
@@ -118,9 +128,13 @@ def _apart(a: Tensor, c: Tensor) -> bool:
     if a.strides != c.strides or a.dtype != c.dtype or len(a.shape) < 2:
         return False
     row = a.strides[-2]
-    return row > 0 and all(t.offset % row + (t.shape[-1] - 1) * t.strides[-1] < row for t in (a, c)) and (
-        a.offset % row + (a.shape[-1] - 1) * a.strides[-1] < c.offset % row
-        or c.offset % row + (c.shape[-1] - 1) * c.strides[-1] < a.offset % row
+    return (
+        row > 0
+        and all(t.offset % row + (t.shape[-1] - 1) * t.strides[-1] < row for t in (a, c))
+        and (
+            a.offset % row + (a.shape[-1] - 1) * a.strides[-1] < c.offset % row
+            or c.offset % row + (c.shape[-1] - 1) * c.strides[-1] < a.offset % row
+        )
     )
 
 
@@ -142,8 +156,10 @@ def merged(shape: tuple, strides: list[tuple]) -> tuple[list, list[list]]:
         mine = [s[k] for s in strides]
         if n.__class__ is int and n == 1 and (dims or k + 1 < len(shape)):
             continue
-        if dims and all(_equal(up, n * s if n.__class__ is int and s.__class__ is int else None)
-                        for up, s in zip(steps[-1], mine, strict=True)):
+        if dims and all(
+            _equal(up, n * s if n.__class__ is int and s.__class__ is int else None)
+            for up, s in zip(steps[-1], mine, strict=True)
+        ):
             dims[-1] = dims[-1] * n
             steps[-1] = mine
         else:
@@ -183,7 +199,12 @@ class HBase:
             body(runs, count)
 
     def _elementwise(
-        self, op: str, views: list[Tensor], extra: list[Run], middle: tuple = (), attrs: tuple = (),
+        self,
+        op: str,
+        views: list[Tensor],
+        extra: list[Run],
+        middle: tuple = (),
+        attrs: tuple = (),
         order: tuple | None = None,
     ) -> None:
         """An instruction over whole views; ``extra`` are scalar operands, ``order`` places views and extras."""

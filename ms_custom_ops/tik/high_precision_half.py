@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikOverflowError
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.isa import BLOCK_BYTES, VECTOR_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_same_dtype
-from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.high_precision import _emit_half, _halves, _Steps, _Vector, newton_repeats
-from ms_custom_ops.tik.isa import BLOCK_BYTES, VECTOR_BYTES
-from ms_custom_ops.tik.support import SHORT, require
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 # Elements of work_tensor per element that src spans, and the float32 parts used of it.
 _LN_FACTOR, _EXPM1_FACTOR, _PARTS = 10, 11, 5
@@ -52,16 +52,45 @@ class HalfPrecisionMixin:
 
     def vec_ln_high_preci(self, mask, dst, src, work_tensor, repeat_times, dst_rep_stride, src_rep_stride):
         """dst = ln src in float16. work_tensor: float16, 10 times the span of src in elements."""
-        self._half_function("vec_ln_high_preci", mask, dst, src, work_tensor, repeat_times, dst_rep_stride,
-                            src_rep_stride, _LN_FACTOR, _ln)
+        self._half_function(
+            "vec_ln_high_preci",
+            mask,
+            dst,
+            src,
+            work_tensor,
+            repeat_times,
+            dst_rep_stride,
+            src_rep_stride,
+            _LN_FACTOR,
+            _ln,
+        )
 
     def vec_expm1_high_preci(self, mask, dst, src, work_tensor, repeat_times, dst_rep_stride, src_rep_stride):
         """dst = exp(src) - 1 in float16. work_tensor: float16, 11 times the span of src in elements."""
-        self._half_function("vec_expm1_high_preci", mask, dst, src, work_tensor, repeat_times, dst_rep_stride,
-                            src_rep_stride, _EXPM1_FACTOR, _expm1)
+        self._half_function(
+            "vec_expm1_high_preci",
+            mask,
+            dst,
+            src,
+            work_tensor,
+            repeat_times,
+            dst_rep_stride,
+            src_rep_stride,
+            _EXPM1_FACTOR,
+            _expm1,
+        )
 
     def _half_function(
-        self, api: str, mask: Any, dst: Any, src: Any, work: Any, repeat: Any, dst_rep: Any, src_rep: Any, factor: int,
+        self,
+        api: str,
+        mask: Any,
+        dst: Any,
+        src: Any,
+        work: Any,
+        repeat: Any,
+        dst_rep: Any,
+        src_rep: Any,
+        factor: int,
         steps: Any,
     ) -> None:
         b = self._b
@@ -79,7 +108,8 @@ class HalfPrecisionMixin:
         if left is not None and left < factor * ext * size:
             raise TikOverflowError(
                 f"{api}: work_tensor ({work.name}) is too small: elements needed {factor * ext}, elements given "
-                f"{left // size}", user_location(),
+                f"{left // size}",
+                user_location(),
             )
         single = SIZE["float32"]
         apart = (reps[1] or VECTOR_BYTES // BLOCK_BYTES) * BLOCK_BYTES * single // size

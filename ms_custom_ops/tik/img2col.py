@@ -6,7 +6,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ms_custom_ops.errors import TikError, TikSupportError, describe
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import Expr
+from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     as_tensor,
@@ -18,12 +22,8 @@ from ms_custom_ops.tik.checks import (
     ranged,
     scalar_operand,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import Expr
-from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 ROWS = 16  # pixels of a fractal
 COL2IMG_CHANNELS = 16  # of a pixel in every dtype
@@ -221,9 +221,7 @@ class Img2colMixin:
             units = (k0, ROWS) if layout == 0 else (ROWS, k0)
             check_extent(dst, -(-k_ext // units[0]) * units[0] * -(-m_ext // units[1]) * units[1] * size, api, "dst")
         value = scalar_operand(b, 0 if pad_value is None else pad_value, src.dtype, api, "pad_value")
-        b.body.append(
-            ir.Instr(api, (dst.ref(), src.ref()), (*window, *g.args, value), (layout,), b.loc())
-        )
+        b.body.append(ir.Instr(api, (dst.ref(), src.ref()), (*window, *g.args, value), (layout,), b.loc()))
 
     def col2img(
         self,

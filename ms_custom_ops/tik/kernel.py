@@ -6,9 +6,12 @@ from __future__ import annotations
 import contextvars
 from typing import Any
 
+from ms_custom_ops.debug import Debugger, DebugMixin
 from ms_custom_ops.errors import TikError, TikScopeError, TikSupportError, describe
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.expr import Expr
 from ms_custom_ops.soc import current_soc
-from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.addresses import AddressMixin
 from ms_custom_ops.tik.build import BuildMixin
 from ms_custom_ops.tik.builder import Builder
@@ -19,11 +22,8 @@ from ms_custom_ops.tik.control import ControlMixin
 from ms_custom_ops.tik.conv import ConvMixin
 from ms_custom_ops.tik.convert import ConvertMixin
 from ms_custom_ops.tik.cube import CubeMixin
-from ms_custom_ops.tik.debug import Debugger, DebugMixin
 from ms_custom_ops.tik.dprofile import Dprofile
-from ms_custom_ops.tik.dtypes import DTYPES, SIZE
 from ms_custom_ops.tik.elementwise import VectorMixin
-from ms_custom_ops.tik.expr import Expr
 from ms_custom_ops.tik.fixpipe import FixpipeMixin
 from ms_custom_ops.tik.fused import FusedMixin
 from ms_custom_ops.tik.gather import GatherMixin
@@ -47,7 +47,7 @@ from ms_custom_ops.tik.shape import ShapeMixin
 from ms_custom_ops.tik.sort import SortMixin
 from ms_custom_ops.tik.system import SystemMixin
 from ms_custom_ops.tik.tensor import Tensor, contiguous_strides, product
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 MAX_INIT_ELEMENTS = 256 * 1024
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ms_custom_ops.engine.reference.l0c import UNIT, burst_elements, reach
 from ms_custom_ops.errors import TikError, TikSupportError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import FLOATS, SIZE
+from ms_custom_ops.program.expr import Expr, const
+from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_ELEMENTS
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     as_tensor,
@@ -18,11 +23,6 @@ from ms_custom_ops.tik.checks import (
     ranged,
     scalar_operand,
 )
-from ms_custom_ops.tik.dtypes import FLOATS, SIZE
-from ms_custom_ops.tik.expr import Expr, const
-from ms_custom_ops.tik.isa import BLOCK_BYTES, FRACTAL_ELEMENTS
-from ms_custom_ops.tik.reference.l0c import UNIT, burst_elements, reach
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 
 L0C_ROW = 16
@@ -274,9 +274,7 @@ class L0cMixin:
             read, written = unit[0] * L0C_ROW * SIZE[src.dtype], unit[0] * unit[1] * FRACTAL_ELEMENTS * SIZE[dst.dtype]
             check_extent(src, (count - 1) * (read + src_gap) + read, api, "src")
             check_extent(dst, (count - 1) * (written + dst_gap) + written, api, "dst")
-        b.body.append(
-            ir.Instr("broadcast_l0c", (dst.ref(), src.ref()), (count, *unit, src_gap, dst_gap), (), b.loc())
-        )
+        b.body.append(ir.Instr("broadcast_l0c", (dst.ref(), src.ref()), (count, *unit, src_gap, dst_gap), (), b.loc()))
 
     def _bias(self, api: str, dst: Tensor, bias: Any, rows: int, columns: int, scopes: tuple[str, ...]) -> None:
         """Fill a product's dst with a row of ``columns`` values, before it is accumulated."""

@@ -6,14 +6,14 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError, describe
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import FLOATS, SIZE
+from ms_custom_ops.program.isa import BLOCK_BYTES
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_apart, check_extent, check_start, ranged
-from ms_custom_ops.tik.dtypes import FLOATS, SIZE
-from ms_custom_ops.tik.isa import BLOCK_BYTES
 from ms_custom_ops.tik.l0c import BLOCK_MODES
 from ms_custom_ops.tik.tensor import Tensor
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 MAX_BURSTS, MAX_BURST, MAX_GAP = 4095, 65535, 65535
 _FUSED = ("310", "910A", "310P")

@@ -6,7 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.isa import BLOCK_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     as_tensor,
@@ -17,10 +20,7 @@ from ms_custom_ops.tik.checks import (
     ranged,
     scalar_operand,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.isa import BLOCK_BYTES
 from ms_custom_ops.tik.move import MAX_BURSTS
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 
 MAX_PAD_BURST = 2097151

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ms_custom_ops.errors import SocError, TikError, describe
 from ms_custom_ops.soc import Soc, current_soc, get_soc, list_socs, set_soc
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 _PRODUCTS = {"mini": "Ascend310", "cloud": "Ascend910A", "aic": "Ascend310P3"}
 _before: Soc | None = None

@@ -6,19 +6,19 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.isa import BLOCK_BYTES, VECTOR_BYTES
+from ms_custom_ops.soc.support import SHORT, codes, require, unsupported
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, ranged
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import const
 from ms_custom_ops.tik.gather import check_operand, known
-from ms_custom_ops.tik.isa import BLOCK_BYTES, VECTOR_BYTES
 from ms_custom_ops.tik.sort import GROUP, PROPOSAL
 from ms_custom_ops.tik.special import mode_register, read_special, set_mode_register, special
-from ms_custom_ops.tik.support import SHORT, codes, require, unsupported
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import MAX_REPEAT
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 _FIELDS = 6
 _LAST_EXTRACTED_310 = 3
@@ -177,8 +177,9 @@ class ProposalMixin:
             return
         self._need_suppression(api)
         if not isinstance(src_register, SuppressionState):
-            raise b.fail(TikError, api, "src_register", type(src_register).__name__, "the value of rpn_cor or "
-                         "set_rpn_cor_ir")
+            raise b.fail(
+                TikError, api, "src_register", type(src_register).__name__, "the value of rpn_cor or set_rpn_cor_ir"
+            )
         dst, src = self._words(api, dst, "dst"), self._words(api, src, "src")
         for t, name in ((dst, "dst"), (src, "src")):
             check_operand(b, t, api, name, GROUP * 2)
@@ -192,8 +193,9 @@ class ProposalMixin:
             return
         self._need_suppression(api)
         if not isinstance(rpn_cor_ir, SuppressionState):
-            raise b.fail(TikError, api, "rpn_cor_ir", type(rpn_cor_ir).__name__, "the value of rpn_cor or "
-                         "set_rpn_cor_ir")
+            raise b.fail(
+                TikError, api, "rpn_cor_ir", type(rpn_cor_ir).__name__, "the value of rpn_cor or set_rpn_cor_ir"
+            )
         scalar.set_as(read_special(b, "suppression"))
 
     def _words(self, api: str, t: Any, name: str) -> Tensor:
@@ -201,4 +203,3 @@ class ProposalMixin:
         if tensor.dtype != "uint16":
             raise self._b.fail(TikError, api, f"dtype of {name}", tensor.dtype, "uint16")
         return tensor
-

@@ -6,7 +6,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ms_custom_ops.errors import TikError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.isa import BLOCK_BYTES, VECTOR_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     VECTOR_SCOPES,
@@ -20,9 +23,6 @@ from ms_custom_ops.tik.checks import (
     ranged,
     vector_need,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.isa import BLOCK_BYTES, VECTOR_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.vector import MAX_REPEAT, canonical_strides
 
 _HALF = 65535

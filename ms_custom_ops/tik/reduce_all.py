@@ -11,7 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikOverflowError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import binary, cast, const
+from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     VECTOR_SCOPES,
@@ -26,13 +30,9 @@ from ms_custom_ops.tik.checks import (
     ranged,
     vector_need,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import binary, cast, const
-from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import MAX_REPEAT
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 _HALF = 65535
 _RAW = {2: "uint16", 4: "uint32"}

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.expr import as_expr, cast, const
+from ms_custom_ops.program.isa_vector2 import MODE_FLOAT, MODE_INT
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_scope, flag, number, ranged
-from ms_custom_ops.tik.expr import as_expr, cast, const
-from ms_custom_ops.tik.isa_vector2 import MODE_FLOAT, MODE_INT
 from ms_custom_ops.tik.special import mode_register, set_mode_register
 from ms_custom_ops.tik.tensor import Tensor
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 _MODES = {
     "fp2int_mode": ("fp2int_mode", "uint64", 0),
@@ -58,8 +58,10 @@ class RegisterMixin:
         if b.dead:
             return
         if b.family in _NO_FP2INT:
-            raise TikSupportError(f"{api}: {b.soc.name} does not have this instruction; chips that have it: 910A, "
-                                  "310P, 310PV, 910B", user_location())
+            raise TikSupportError(
+                f"{api}: {b.soc.name} does not have this instruction; chips that have it: 910A, 310P, 310PV, 910B",
+                user_location(),
+            )
         self._mode(api, mode, MODE_INT)
         set_mode_register(b, *_MODES["fp2int_mode"], const(int(mode), "uint64"))
 
@@ -69,8 +71,9 @@ class RegisterMixin:
         if b.dead:
             return
         if b.family not in _FP2FP_FAMILIES:
-            raise TikSupportError(f"{api}: {b.soc.name} does not have this instruction; chips that have it: 910B",
-                                  user_location())
+            raise TikSupportError(
+                f"{api}: {b.soc.name} does not have this instruction; chips that have it: 910B", user_location()
+            )
         self._mode(api, mode, MODE_FLOAT)
 
     def _mode(self, api: str, mode: Any, which: int) -> None:
@@ -156,8 +159,11 @@ class RegisterMixin:
     def _need_overflow(self, api: str) -> None:
         b = self._b
         if b.family not in _OVERFLOW_FAMILIES:
-            raise TikSupportError(f"{api}: {b.soc.name} does not have this instruction; chips that have it: "
-                                  f"{', '.join(_OVERFLOW_FAMILIES)}", user_location())
+            raise TikSupportError(
+                f"{api}: {b.soc.name} does not have this instruction; chips that have it: "
+                f"{', '.join(_OVERFLOW_FAMILIES)}",
+                user_location(),
+            )
 
     # ---- loops and arguments ----
     def multi_for_range(self, begint, endt, name="i", dtype="int32", for_type="serial"):

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikOverflowError, TikScopeError, TikSupportError, describe
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import FLOATS, SIZE
+from ms_custom_ops.program.expr import Expr, as_expr, binary, cast, var
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import check_condition
-from ms_custom_ops.tik.dtypes import FLOATS, SIZE
-from ms_custom_ops.tik.expr import Expr, as_expr, binary, cast, var
 from ms_custom_ops.tik.tensor import Tensor
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 SCALAR_DTYPES = (
     "int8",

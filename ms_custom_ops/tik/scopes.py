@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from ms_custom_ops.program import ir
 from ms_custom_ops.soc import Soc
-from ms_custom_ops.tik import ir
 
 scope_gm = "global"
 scope_ubuf = "local.UB"

@@ -6,7 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.isa import BLOCK_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     as_tensor,
@@ -18,9 +21,6 @@ from ms_custom_ops.tik.checks import (
     flag,
     ranged,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.isa import BLOCK_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 
 MAX_SIDE = 4095
@@ -112,9 +112,16 @@ class ShapeMixin:
         if b.dead:
             return
         off = {
-            "function_switch": function_switch, "pre_clip_info": pre_clip_info, "csc_info": csc_info,
-            "scf_info": scf_info, "post_clip_info": post_clip_info, "dtc_info": dtc_info, "flip_mode": flip_mode,
-            "channel_pad_info": channel_pad_info, "area_pad_info": area_pad_info, "stretch_info": stretch_info,
+            "function_switch": function_switch,
+            "pre_clip_info": pre_clip_info,
+            "csc_info": csc_info,
+            "scf_info": scf_info,
+            "post_clip_info": post_clip_info,
+            "dtc_info": dtc_info,
+            "flip_mode": flip_mode,
+            "channel_pad_info": channel_pad_info,
+            "area_pad_info": area_pad_info,
+            "stretch_info": stretch_info,
             "raw_info": raw_info,
         }
         for name, value in off.items():

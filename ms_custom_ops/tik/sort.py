@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_same_dtype, flag, ranged
-from ms_custom_ops.tik.dtypes import SIZE
 from ms_custom_ops.tik.gather import check_operand, known
 from ms_custom_ops.tik.special import MERGE_LISTS, read_special, special
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import MAX_REPEAT
 
@@ -68,7 +68,13 @@ class SortMixin:
         b.body.append(ir.Instr(api, (dst.ref(), src0.ref(), src1.ref()), (r,), (), b.loc()))
 
     def vmrgsort4(
-        self, dst, src_list, element_lengths, if_exhausted_suspension, valid_bit, repeat_times=1,
+        self,
+        dst,
+        src_list,
+        element_lengths,
+        if_exhausted_suspension,
+        valid_bit,
+        repeat_times=1,
         vms4_sr_scalar_array=None,
     ):
         """Merge of 2 to 4 sorted lists of proposals (``valid_bit`` 3, 7, 15, or 1, also as "1111"). With
@@ -85,8 +91,17 @@ class SortMixin:
         if bits == 1 and b.family in ("310", "910A"):
             raise b.fail(TikError, api, f"valid_bit on {b.soc.name}", bits, "3, 7, 15")
         self._merge(
-            api, "vmrgsort4", dst, src_list, element_lengths, if_exhausted_suspension, _VALID_BITS[bits], repeat_times,
-            vms4_sr_scalar_array, 0, _MAX_PROPOSALS,
+            api,
+            "vmrgsort4",
+            dst,
+            src_list,
+            element_lengths,
+            if_exhausted_suspension,
+            _VALID_BITS[bits],
+            repeat_times,
+            vms4_sr_scalar_array,
+            0,
+            _MAX_PROPOSALS,
         )
         return MergeState()
 
@@ -101,14 +116,33 @@ class SortMixin:
         if not 2 <= lists <= MERGE_LISTS:
             raise b.fail(TikError, api, "src_list", f"{lists} tensors", "a list of 2..4 tensors")
         self._merge(
-            api, "vmrgsort4v2", dst, src_list, element_count_list, if_exhausted_suspension, lists, repeat_times,
-            vms4_sr_scalar_array, 1, _MAX_RECORDS,
+            api,
+            "vmrgsort4v2",
+            dst,
+            src_list,
+            element_count_list,
+            if_exhausted_suspension,
+            lists,
+            repeat_times,
+            vms4_sr_scalar_array,
+            1,
+            _MAX_RECORDS,
         )
         return MergeState()
 
     def _merge(
-        self, api: str, instruction: str, dst: Any, src_list: Any, lengths: Any, suspend: Any, lists: int, repeat: Any,
-        taken: Any, pairs: int, most: int,
+        self,
+        api: str,
+        instruction: str,
+        dst: Any,
+        src_list: Any,
+        lengths: Any,
+        suspend: Any,
+        lists: int,
+        repeat: Any,
+        taken: Any,
+        pairs: int,
+        most: int,
     ) -> None:
         b = self._b
         if not isinstance(src_list, (list, tuple)) or len(src_list) < lists:
@@ -156,10 +190,16 @@ class SortMixin:
         offsets = [t.offset for t in sources]
         if known(*counts, *offsets):
             step = counts[0] * record // SIZE[sources[0].dtype]
-            if any(t.storage is not sources[0].storage or t.offset != offsets[0] + i * step
-                   for i, t in enumerate(sources)):
-                raise b.fail(TikError, api, "src_list with repeat_times > 1", f"offsets {offsets}",
-                             "lists that follow each other in one tensor")
+            if any(
+                t.storage is not sources[0].storage or t.offset != offsets[0] + i * step for i, t in enumerate(sources)
+            ):
+                raise b.fail(
+                    TikError,
+                    api,
+                    "src_list with repeat_times > 1",
+                    f"offsets {offsets}",
+                    "lists that follow each other in one tensor",
+                )
 
     def _store_taken(self, api: str, name: str, scalars: Any) -> None:
         b = self._b

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.expr import Expr, const, var
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.expr import Expr, const, var
 from ms_custom_ops.tik.scopes import REGISTER_BYTES
 
 SPECIAL_BYTES = 32

@@ -6,15 +6,15 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError, describe
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.expr import Expr, binary, bitcast, cast, const, unary
+from ms_custom_ops.program.isa import ATOMIC_MODES, PIPES
+from ms_custom_ops.soc.support import LONG, ROUND_SUFFIX, SHORT, codes, conversion_code, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_scalar, as_tensor, check_scope, number
-from ms_custom_ops.tik.expr import Expr, binary, bitcast, cast, const, unary
-from ms_custom_ops.tik.isa import ATOMIC_MODES, PIPES
 from ms_custom_ops.tik.scalar import Scalar
 from ms_custom_ops.tik.scopes import IR_SCOPE
-from ms_custom_ops.tik.support import LONG, ROUND_SUFFIX, SHORT, codes, conversion_code, require
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 FLAG_PIPES = ("PIPE_S", "PIPE_V", "PIPE_M", "PIPE_MTE1", "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX")
 BARRIER_BYTES_PER_BLOCK = 32

@@ -11,12 +11,12 @@ import operator
 from typing import Any
 
 from ms_custom_ops.errors import TikAlignError, TikError, TikOverflowError, TikScopeError, describe
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.expr import Expr, as_expr, binary, cast
 from ms_custom_ops.tik.builder import Storage
-from ms_custom_ops.tik.dtypes import DTYPES, SIZE
-from ms_custom_ops.tik.expr import Expr, as_expr, binary, cast
 from ms_custom_ops.tik.scopes import TIK_SCOPE
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 Index = Any  # int, Expr or slice
 _GM_WRITE_FAMILIES = ("910B",)

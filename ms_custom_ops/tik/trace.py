@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ms_custom_ops.errors import TikError
+from ms_custom_ops.program import ir
 from ms_custom_ops.soc import current_soc, use_soc
-from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.kernel import _collector
 
 

@@ -3,7 +3,7 @@
 
 Templates: BIN (two sources), UN (one source), SC (a source and a scalar), each in the ``vec_`` form (block
 stride 1, head-to-head repeat strides) and in the ``v`` form (block strides and ``stride_unit``). Every
-method becomes one instruction of :mod:`ms_custom_ops.tik.isa` with strides in bytes.
+method becomes one instruction of :mod:`ms_custom_ops.program.isa` with strides in bytes.
 
 stride_unit: 0 block and repeat strides are distances from head to head in 32-byte units; 1 the repeat stride
 is the gap between repeats; 2 the block stride is the gap between blocks and all strides count elements; 3 is
@@ -15,7 +15,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ms_custom_ops.errors import TikError, describe
-from ms_custom_ops.tik import ir
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_COUNTER, VECTOR_BYTES
+from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     VECTOR_SCOPES,
@@ -30,11 +33,8 @@ from ms_custom_ops.tik.checks import (
     scalar_operand,
     vector_need,
 )
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.isa import BLOCK_BYTES, MASK_COUNTER, VECTOR_BYTES
-from ms_custom_ops.tik.support import SHORT, require
 from ms_custom_ops.tik.tensor import Tensor
-from ms_custom_ops.tik.where import user_location
+from ms_custom_ops.where import user_location
 
 MAX_REPEAT = 255
 NO_SCALAR = object()

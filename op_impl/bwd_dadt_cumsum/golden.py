@@ -10,11 +10,7 @@ from ms_custom_ops.op_impl.common.segsum_chunks import split_chunks
 
 
 def bwd_dadt_cumsum(
-    ddA_cs: npt.ArrayLike,
-    ddA_cs_rev: npt.ArrayLike,
-    dA_cs: npt.ArrayLike,
-    dA_cs_rev: npt.ArrayLike,
-    chunk_size: int,
+    ddA_cs: npt.ArrayLike, ddA_cs_rev: npt.ArrayLike, dA_cs: npt.ArrayLike, dA_cs_rev: npt.ArrayLike, chunk_size: int
 ) -> np.ndarray:
     """Gradient of da through exp(dA_cs) and exp(dA_cs_rev), per chunk of C = ``chunk_size`` steps.
 

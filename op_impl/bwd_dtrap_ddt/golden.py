@@ -31,9 +31,7 @@ def bwd_dtrap_ddt(
     for name, value in x.items():
         if value.ndim != 3 or value.shape != shape:
             raise OpArgumentError(
-                describe(
-                    "bwd_dtrap_ddt", name, f"of shape {value.shape}", f"(B, H, S), shape {shape} of trap"
-                )
+                describe("bwd_dtrap_ddt", name, f"of shape {value.shape}", f"(B, H, S), shape {shape} of trap")
             )
     starts = {0} if cu_seqlens is None else {int(start) for start in cu_seqlens}
     ddt, dtrap = np.zeros(shape), np.zeros(shape)

@@ -31,9 +31,7 @@ class TrapezoidBackward:
         shape = (self.problem.elements,)
         self.gm = {n: self.tik.Tensor("float32", shape, tik.scope_gm, n) for n in _INPUTS}
         if self.problem.bounds:
-            self.gm["cu_seqlens"] = self.tik.Tensor(
-                "int32", (self.problem.bounds,), tik.scope_gm, "cu_seqlens"
-            )
+            self.gm["cu_seqlens"] = self.tik.Tensor("int32", (self.problem.bounds,), tik.scope_gm, "cu_seqlens")
         self._inputs = list(self.gm.values())
         self._outputs = [self.tik.Tensor("float32", shape, tik.scope_gm, n) for n in ("ddt", "dtrap")]
 
@@ -45,13 +43,7 @@ class TrapezoidBackward:
             self.vector.dup(self.buffers["ones"], 1.0, lanes_of("float32"))
             if self.problem.bounds:
                 t.data_move(
-                    self.buffers["bounds"][0],
-                    self.gm["cu_seqlens"][0],
-                    0,
-                    1,
-                    self.problem.bounds // _BLOCK,
-                    0,
-                    0,
+                    self.buffers["bounds"][0], self.gm["cu_seqlens"][0], 0, 1, self.problem.bounds // _BLOCK, 0, 0
                 )
             first = self.scalar.hold(core * split.quotient + self.scalar.minimum(core, split.remainder))
             count = t.Scalar("int64", init_value=split.quotient)

@@ -31,9 +31,7 @@ def bwd_segsum_dadt(
     d, s = np.asarray(dSSdA, np.float64), np.asarray(SSdA, np.float64)
     if d.ndim != 5 or d.shape != s.shape or d.shape[3] != d.shape[4]:
         raise OpArgumentError(
-            describe(
-                "bwd_segsum_dadt", "dSSdA, SSdA", f"of shapes {d.shape}, {s.shape}", "both (B, H, N, C, C)"
-            )
+            describe("bwd_segsum_dadt", "dSSdA, SSdA", f"of shapes {d.shape}, {s.shape}", "both (B, H, N, C, C)")
         )
     b, h, n, c, _ = d.shape
     if chunk_size is not None and chunk_size != c:

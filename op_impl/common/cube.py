@@ -8,6 +8,7 @@ moved to L1 once, in one layout.
 Where cube and vector share a core, L0C goes to UB directly and UB to L1 directly. Where they are split, both ways lead
 through a GM workspace (``fixpipe``, ``data_move``); :class:`CubeUnit` hides the difference.
 """
+
 from __future__ import annotations
 
 from typing import Any

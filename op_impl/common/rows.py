@@ -5,6 +5,7 @@ A tile of M rows and N columns lies in UB as ``[N1, M, 16]`` after the cube. Wha
 forms: a vector ``[M]``, and "lanes" ``[M, 16]`` where each row repeats its value, which lines up with every one of the
 N1 slices. ``vec_trans_scatter`` on float32 turns one into the other, on every chip.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -39,8 +40,7 @@ class RowUnit:
             lane = half * _BLOCK
             source = [src[r * CUBE_BLOCK + lane] for r in range(CUBE_BLOCK)]
             target = [turn[(lane + i // 2) * rows + i % 2 * _BLOCK] for i in range(CUBE_BLOCK)]
-            self._transpose(target, source, rows // CUBE_BLOCK, CUBE_BLOCK // _BLOCK,
-                            CUBE_BLOCK * CUBE_BLOCK // _BLOCK)
+            self._transpose(target, source, rows // CUBE_BLOCK, CUBE_BLOCK // _BLOCK, CUBE_BLOCK * CUBE_BLOCK // _BLOCK)
         return turn
 
     def fold(self, combine: Callable, dst: Tile, src: Tile, rows: int) -> None:

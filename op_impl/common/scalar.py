@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scalar arithmetic that stays in Python while everything is known and becomes scalar instructions otherwise."""
+
 from __future__ import annotations
 
 from typing import Any

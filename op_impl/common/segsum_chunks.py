@@ -21,9 +21,7 @@ def split_chunks(op: str, name: str, value: npt.ArrayLike, chunk_size: int) -> n
     """(B, H, S) as float64 (B, H, S/C, C). Raises OpArgumentError unless C divides S."""
     x = np.asarray(value, np.float64)
     if x.ndim != 3:
-        raise OpArgumentError(
-            describe(op, f"rank of {name}", f"{x.ndim} (shape {x.shape})", "3, shape (B, H, S)")
-        )
+        raise OpArgumentError(describe(op, f"rank of {name}", f"{x.ndim} (shape {x.shape})", "3, shape (B, H, S)"))
     if chunk_size < 1 or x.shape[2] % chunk_size:
         raise OpArgumentError(describe(op, "chunk_size", chunk_size, f"a divisor of S = {x.shape[2]}"))
     return x.reshape(*x.shape[:2], -1, chunk_size)
@@ -34,9 +32,7 @@ def slot_count(steps: int, chunk_size: int, sequences: int | None) -> int:
     return -(-steps // chunk_size) if sequences is None else steps // chunk_size + sequences
 
 
-def chunk_slots(
-    steps: int, chunk_size: int, cu_seqlens: Sequence[int] | None = None
-) -> list[tuple[int, int, int]]:
+def chunk_slots(steps: int, chunk_size: int, cu_seqlens: Sequence[int] | None = None) -> list[tuple[int, int, int]]:
     """``(slot, first step, length)`` of every chunk that holds steps."""
     bounds = [0, steps] if cu_seqlens is None else [int(x) for x in cu_seqlens]
     found = []

@@ -12,9 +12,7 @@ from ms_custom_ops.op_impl.common.tile import Tile
 CUMSUM_INPUTS = ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev")
 
 
-def _weighted(
-    kernel: SegsumKernel, unit: GroupRows, gradient: str, log_decay: str, start: Any, count: int
-) -> Tile:
+def _weighted(kernel: SegsumKernel, unit: GroupRows, gradient: str, log_decay: str, start: Any, count: int) -> Tile:
     """rows_a = exp(log_decay) * gradient."""
     a, b = kernel.buffers["rows_a"], kernel.buffers["rows_b"]
     elements = count * kernel.problem.pitch
@@ -33,14 +31,10 @@ def cumsum_gradient(kernel: SegsumKernel, unit: GroupRows, first: Any, count: in
     one, two, three = (kernel.buffers[n] for n in ("turn_a", "turn_b", "turn_c"))
     unit.turn(one, _weighted(kernel, unit, "ddA_cs", "dA_cs", start, count), "float32")
     later, earlier = unit.scan(one, two, reverse=True)
-    unit.turn(
-        earlier.shift(GROUP), _weighted(kernel, unit, "ddA_cs_rev", "dA_cs_rev", start, count), "float32"
-    )
+    unit.turn(earlier.shift(GROUP), _weighted(kernel, unit, "ddA_cs_rev", "dA_cs_rev", start, count), "float32")
     if net is not None:
         unit.turn(three, net)
-        kernel.vector.add(
-            earlier.shift(GROUP), earlier.shift(GROUP), three, (kernel.problem.chunk - 1) * GROUP
-        )
+        kernel.vector.add(earlier.shift(GROUP), earlier.shift(GROUP), three, (kernel.problem.chunk - 1) * GROUP)
     unit.zero_step(earlier, 0)
     sums, _ = unit.scan(earlier, three)
     kernel.vector.add(sums, sums, later, kernel.problem.chunk * GROUP)

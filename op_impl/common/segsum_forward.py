@@ -95,17 +95,7 @@ class ForwardKernel(SegsumKernel):
         below = columns.lanes_below(index)
         for at in range(0, below, LANES):
             self.tik.vadd(
-                min(LANES, below - at),
-                row[at],
-                before[at],
-                lanes[0],
-                count,
-                1,
-                1,
-                0,
-                stride,
-                stride,
-                GROUP // BLOCK,
+                min(LANES, below - at), row[at], before[at], lanes[0], count, 1, 1, 0, stride, stride, GROUP // BLOCK
             )
 
     def _exp_row(self, decay: Tile, row: Tile, columns: Columns, index: int, count: int) -> None:
@@ -134,10 +124,7 @@ class ForwardKernel(SegsumKernel):
         for row in range(min(BLOCK, rows)):
             bursts = -(-(rows - row) // BLOCK)
             at = base + row * chunk
-            for columns, blocks, offset in (
-                (self._columns[0], main, 0),
-                (self._columns[1], 1, chunk - BLOCK),
-            ):
+            for columns, blocks, offset in ((self._columns[0], main, 0), (self._columns[1], 1, chunk - BLOCK)):
                 step = count * columns.width
                 source = self.buffers[name + columns.name][row * step + n * columns.width]
                 gaps = (BLOCK * step // BLOCK - blocks, chunk - blocks) if bursts > 1 else (0, 0)

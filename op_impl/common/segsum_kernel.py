@@ -98,9 +98,7 @@ class BackwardKernel(SegsumKernel):
     """
 
     def _mask(self) -> TriangleMask:
-        return TriangleMask(
-            self.tik, self.problem.chunk, self.buffers["keep_bits"], self.buffers["zero_block"]
-        )
+        return TriangleMask(self.tik, self.problem.chunk, self.buffers["keep_bits"], self.buffers["zero_block"])
 
     def prepare(self) -> None:
         self._mask().prepare(self.problem.query_major)
@@ -160,9 +158,7 @@ class BackwardKernel(SegsumKernel):
             log_decay = b["decay"]
         step = window.rows * window.columns
         self.grid.blocks(self.tik.vexp, [log_decay, log_decay], blocks, window.columns, count, step)
-        self.grid.blocks(
-            self.tik.vmul, [b["product"], b["product"], log_decay], blocks, window.columns, count, step
-        )
+        self.grid.blocks(self.tik.vmul, [b["product"], b["product"], log_decay], blocks, window.columns, count, step)
         return b["product"]
 
     def _shorten(self, mask: TriangleMask, z: Tile, first: Any, count: int, window: Window) -> None:
@@ -173,9 +169,7 @@ class BackwardKernel(SegsumKernel):
             with self.tik.if_scope(length < self.problem.chunk):
                 mask.shorten(z.shift(n * window.rows * window.columns), length, window)
 
-    def _row_sums(
-        self, z: Tile, place: Any, count: int, window: Window, blocks: list[tuple[int, int, int]]
-    ) -> None:
+    def _row_sums(self, z: Tile, place: Any, count: int, window: Window, blocks: list[tuple[int, int, int]]) -> None:
         """Blocks of a row are added up, then the 8 lanes of a block, turned, so that no instruction reduces
         lanes.
         """
@@ -199,13 +193,7 @@ class BackwardKernel(SegsumKernel):
         self.grid.add(count, rows, (target, pitch), (turned, rows), (turned.shift(count * rows), rows))
 
     def _column_sums(
-        self,
-        z: Tile,
-        place: Any,
-        count: int,
-        window: Window,
-        blocks: list[tuple[int, int, int]],
-        first_panel: bool,
+        self, z: Tile, place: Any, count: int, window: Window, blocks: list[tuple[int, int, int]], first_panel: bool
     ) -> None:
         """Groups of 8 rows are added to the widest one, then its rows in halves; Z is lost."""
         columns, step, pitch = window.columns, window.rows * window.columns, self.problem.pitch
@@ -221,9 +209,7 @@ class BackwardKernel(SegsumKernel):
                 )
         rows, half = z.shift(widest * BLOCK * columns), BLOCK // 2
         while half > 1:
-            self.grid.add(
-                count, half * columns, (rows, step), (rows, step), (rows.shift(half * columns), step)
-            )
+            self.grid.add(count, half * columns, (rows, step), (rows, step), (rows.shift(half * columns), step))
             half //= 2
         target = (self.buffers["column_sums"].shift(place * pitch + window.column), pitch)
         if first_panel:

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.segsum_vector import (
-    BLOCK,
-    FULL_MASK,
-    GridUnit,
-    column_bits,
-    triangle_bits,
-)
+from ms_custom_ops.op_impl.common.segsum_vector import BLOCK, FULL_MASK, GridUnit, column_bits, triangle_bits
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit
 from ms_custom_ops.soc.table import BLOCK_BYTES
@@ -57,17 +51,13 @@ class TriangleLoader:
         chunk = self._chunk
         return first * (chunk * chunk) + ((window.row + row) * chunk + window.column + column)
 
-    def _along(
-        self, tile: Tile, gm: Any, first: Any, count: int, window: Window, run: Run, block: int
-    ) -> None:
+    def _along(self, tile: Tile, gm: Any, first: Any, count: int, window: Window, run: Run, block: int) -> None:
         """One move per chunk, a burst per row."""
         column = run.block * block
         gaps = self._chunk // block - run.blocks, window.columns // block - run.blocks
         for n in range(count):
             at = tile[(n * window.rows + run.row) * window.columns + column]
-            self._tik.data_move(
-                at, gm[self._start(first + n, window, run.row, column)], 0, run.rows, run.blocks, *gaps
-            )
+            self._tik.data_move(at, gm[self._start(first + n, window, run.row, column)], 0, run.rows, run.blocks, *gaps)
 
     def _across(
         self, tile: Tile, gm: Any, first: Any, count: int, window: Window, run: Run, block: int, dense: bool
@@ -81,12 +71,7 @@ class TriangleLoader:
             gaps = 0, 0
         for r in range(run.row, run.row + rows):
             self._tik.data_move(
-                tile[r * window.columns + column],
-                gm[self._start(first, window, r, column)],
-                0,
-                count,
-                burst,
-                *gaps,
+                tile[r * window.columns + column], gm[self._start(first, window, r, column)], 0, count, burst, *gaps
             )
 
     def _rows(self, tile: Tile, gm: Any, chunk: Any, window: Window, runs: list[Run], block: int) -> None:
@@ -185,9 +170,7 @@ class TriangleMask:
         rows = max(self._chunk - window.row, 0)
         for n in range(count if rows < window.rows else 0):
             self._vector.dup(
-                tile.shift((n * window.rows + rows) * window.columns),
-                0.0,
-                (window.rows - rows) * window.columns,
+                tile.shift((n * window.rows + rows) * window.columns), 0.0, (window.rows - rows) * window.columns
             )
 
     def _zero_columns(self, tile: Tile, count: int, window: Window) -> None:
@@ -195,9 +178,7 @@ class TriangleMask:
         if self._chunk % BLOCK:
             column = self._chunk // BLOCK * BLOCK - window.column
             cells = [(count * window.rows // BLOCK, BLOCK * window.columns), (1, 0)]
-            self._grid.keep_blocks(
-                tile.shift(column), self._columns, self._zeros, window.columns // BLOCK, cells
-            )
+            self._grid.keep_blocks(tile.shift(column), self._columns, self._zeros, window.columns // BLOCK, cells)
 
     def shorten(self, tile: Tile, length: Any, window: Window) -> None:
         """Zeros for queries at ``length`` (a Scalar below C) and later, in the tile of one chunk."""

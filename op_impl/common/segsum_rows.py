@@ -58,13 +58,7 @@ class GroupRows:
         for i in range(count):
             at = start + i * self._chunk
             copy(gm[at], rows[i * self._pitch], 1, self._main // block, 0)
-            copy(
-                gm[at + self._chunk - CUBE_BLOCK],
-                rows[i * self._pitch + self._main],
-                1,
-                CUBE_BLOCK // block,
-                0,
-            )
+            copy(gm[at + self._chunk - CUBE_BLOCK], rows[i * self._pitch + self._main], 1, CUBE_BLOCK // block, 0)
 
     def load(self, rows: Tile, gm: Any, start: Any, count: int) -> None:
         """float32 rows = ``count`` chunks from element ``start`` of GM."""
@@ -93,13 +87,7 @@ class GroupRows:
         self._piece_to_lanes(self._edge, rows.shift(self._main), CUBE_BLOCK)
         rest = self._chunk - self._main
         self._tik.data_move(
-            turned[self._main * GROUP],
-            self._edge[(CUBE_BLOCK - rest) * GROUP],
-            0,
-            1,
-            rest * _LANE_BLOCKS,
-            0,
-            0,
+            turned[self._main * GROUP], self._edge[(CUBE_BLOCK - rest) * GROUP], 0, 1, rest * _LANE_BLOCKS, 0, 0
         )
 
     def _piece_to_lanes(self, turned: Tile, rows: Tile, columns: int) -> None:

@@ -40,26 +40,20 @@ class GridUnit:
         self._tik = tik_instance
         self.vector = VectorUnit(tik_instance)
 
-    def add(
-        self, outer: int, inner: int, dst: tuple[Tile, int], a: tuple[Tile, int], b: tuple[Tile, int]
-    ) -> None:
+    def add(self, outer: int, inner: int, dst: tuple[Tile, int], a: tuple[Tile, int], b: tuple[Tile, int]) -> None:
         """dst = a + b; operands are (tile, elements from piece to piece)."""
         self._walk(self._tik.vec_add, outer, inner, (dst, a, b))
 
     def _walk(self, call: Callable, outer: int, inner: int, operands: Sequence[tuple[Tile, int]]) -> None:
         if outer == 1 or all(stride == inner for _, stride in operands):
-            self._emit(
-                call, operands, [(0, mask, repeat, at) for at, mask, repeat in pieces(outer * inner, LANES)]
-            )
+            self._emit(call, operands, [(0, mask, repeat, at) for at, mask, repeat in pieces(outer * inner, LANES)])
             return
         strides = [stride // BLOCK for _, stride in operands]
         across = -(-inner // LANES) * -(-outer // MAX_REPEAT)
         along = outer * len(list(pieces(inner, LANES)))
         if across >= along or max(strides) > _MAX_STRIDE:
             for piece in range(outer):
-                self._emit(
-                    call, operands, [(piece, mask, repeat, at) for at, mask, repeat in pieces(inner, LANES)]
-                )
+                self._emit(call, operands, [(piece, mask, repeat, at) for at, mask, repeat in pieces(inner, LANES)])
             return
         for at in range(0, inner, LANES):
             for piece in range(0, outer, MAX_REPEAT):
@@ -98,27 +92,15 @@ class GridUnit:
                 else [(at + n * step, blocks, 1) for n in range(count)]
             )
             for place, repeat, stride in places:
-                call(
-                    LANES,
-                    *[tile[place] for tile in tiles],
-                    repeat,
-                    *([rows] * operands),
-                    *([stride] * operands),
-                )
+                call(LANES, *[tile[place] for tile in tiles], repeat, *([rows] * operands), *([stride] * operands))
 
-    def sum_blocks(
-        self, dst: tuple[Tile, int], src: tuple[Tile, int], pitch: int, width: int, count: int
-    ) -> None:
+    def sum_blocks(self, dst: tuple[Tile, int], src: tuple[Tile, int], pitch: int, width: int, count: int) -> None:
         """dst, one 8 x 8 block per matrix, = the sum of ``width`` neighbouring blocks of src; operands are
         (tile, elements from matrix to matrix), rows of src are ``pitch`` elements long.
         """
         (out, out_step), (blocks, step) = dst, src
         rows = pitch // BLOCK
-        across = (
-            count > 1
-            and max(step, out_step) // BLOCK <= _MAX_STRIDE
-            and max(width - 1, 1) < count * min(width, 2)
-        )
+        across = count > 1 and max(step, out_step) // BLOCK <= _MAX_STRIDE and max(width - 1, 1) < count * min(width, 2)
         walks = [(0, count)] if across else [(n, 1) for n in range(count)]
         out_gap, gap = (out_step // BLOCK, step // BLOCK) if across else (0, 0)
         for n, repeat in walks:
@@ -131,13 +113,9 @@ class GridUnit:
                 self._tik.vadd(LANES, at[0], block[2 * BLOCK], at[0], width - 2, 1, rows, 1, 0, 1, 0)
                 continue
             for b in range(2, width):
-                self._tik.vadd(
-                    LANES, at[0], at[0], block[b * BLOCK], repeat, 1, 1, rows, out_gap, out_gap, gap
-                )
+                self._tik.vadd(LANES, at[0], at[0], block[b * BLOCK], repeat, 1, 1, rows, out_gap, out_gap, gap)
 
-    def add_blocks(
-        self, dst: tuple[Tile, int], src: tuple[Tile, int], pitch: int, width: int, count: int
-    ) -> None:
+    def add_blocks(self, dst: tuple[Tile, int], src: tuple[Tile, int], pitch: int, width: int, count: int) -> None:
         """``width`` neighbouring 8 x 8 blocks of dst += those of src; operands as in :meth:`sum_blocks`."""
         (out, step), (blocks, _) = dst, src
         rows = pitch // BLOCK
@@ -205,10 +183,7 @@ class TransposeUnit:
             (columns // block, block, block * rows),
         ]
         longest = max(range(len(walks)), key=lambda i: walks[i][0])
-        (repeat, src_step, dst_step), others = (
-            walks[longest],
-            [w for i, w in enumerate(walks) if i != longest],
-        )
+        (repeat, src_step, dst_step), others = (walks[longest], [w for i, w in enumerate(walks) if i != longest])
         for i in range(others[0][0]):
             for j in range(others[1][0]):
                 s = i * others[0][1] + j * others[1][1]
@@ -237,9 +212,7 @@ class TransposeUnit:
         spans = [(row, -(-end // block)) for row, end in spans]
         across = sum(width for _, width in spans) < count * len(spans)
         for row, width in spans:
-            places = (
-                [(0, b, count) for b in range(width)] if across else [(n, 0, width) for n in range(count)]
-            )
+            places = [(0, b, count) for b in range(width)] if across else [(n, 0, width) for n in range(count)]
             reps = (step // block, step // block) if across else (rows, 1)
             for n, b, repeat in places:
                 self._square(
@@ -253,15 +226,7 @@ class TransposeUnit:
                 )
 
     def _square(
-        self,
-        dst: Tile,
-        src: Tile,
-        rows: int,
-        columns: int,
-        block: int,
-        repeat: int,
-        dst_rep: int,
-        src_rep: int,
+        self, dst: Tile, src: Tile, rows: int, columns: int, block: int, repeat: int, dst_rep: int, src_rep: int
     ) -> None:
         source = [src[i * columns] for i in range(CUBE_BLOCK)]
         halves = CUBE_BLOCK // block

@@ -4,6 +4,7 @@
 Tiles of scores lie in UB as ``[columns/16, rows, 16]``; rows are heads, columns selected tokens. What belongs to a row
 is kept as "lanes" ``[rows, 16]`` (see :mod:`rows`).
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -58,8 +59,9 @@ class SparseKernel:
         """Declare the outputs that are there, in order; those of ``summed`` start as zeros and are added to."""
         for name, given in tensors.items():
             if given is not None:
-                self.gm[name] = self.tik.Tensor(given["dtype"], tuple(given["shape"]), tik.scope_gm, name,
-                                                is_atomic_add=name in summed)
+                self.gm[name] = self.tik.Tensor(
+                    given["dtype"], tuple(given["shape"]), tik.scope_gm, name, is_atomic_add=name in summed
+                )
                 self.outputs.append(self.gm[name])
 
     def build(self, kernel_name: str) -> Any:
@@ -121,8 +123,9 @@ class SparseKernel:
         self.sequences = Sequences(t, self.problem, self.buffers, self.scalar, self.gm)
         self.sequences.prepare()
         if "sparse_indices" in self.gm:
-            self.tiles = TokenTiles(t, self.problem, self.buffers, self.vector, self.scalar, self.sequences,
-                                    self.gm["sparse_indices"])
+            self.tiles = TokenTiles(
+                t, self.problem, self.buffers, self.vector, self.scalar, self.sequences, self.gm["sparse_indices"]
+            )
             self.tiles.prepare()
         self.prepare()
 
@@ -137,8 +140,15 @@ class SparseKernel:
         def token(column: Any, at: Any) -> None:
             row = self.scalar.hold(self.tiles.key_row(at) * p.kv_heads + kv_head)
             for name, gm, width in sources:
-                self.tik.data_move(self.buffers[name][column * CUBE_BLOCK], self.gm[gm][row * width], 0,
-                                   width // CUBE_BLOCK, 1, 0, p.columns - 1)
+                self.tik.data_move(
+                    self.buffers[name][column * CUBE_BLOCK],
+                    self.gm[gm][row * width],
+                    0,
+                    width // CUBE_BLOCK,
+                    1,
+                    0,
+                    p.columns - 1,
+                )
 
         if p.block_size == 1:
             self.tiles.tokens(0, p.columns, token, padding=True)
@@ -152,17 +162,40 @@ class SparseKernel:
         for name, gm, width in sources:
             l1, stride, count = self.buffers[name], p.kv_heads * width, width // CUBE_BLOCK
             if self.plan.soc.split_core:
-                self.tik.data_move_multi_nd2nz(l1[column * CUBE_BLOCK], self.gm[gm][row * width], 1, p.block_size,
-                                               width, 0, stride, p.columns, 1, 1)
+                self.tik.data_move_multi_nd2nz(
+                    l1[column * CUBE_BLOCK],
+                    self.gm[gm][row * width],
+                    1,
+                    p.block_size,
+                    width,
+                    0,
+                    stride,
+                    p.columns,
+                    1,
+                    1,
+                )
             elif count <= p.block_size:
                 for c in range(count):
-                    self.tik.data_move(l1[(c * p.columns + column) * CUBE_BLOCK],
-                                       self.gm[gm][row * width + c * CUBE_BLOCK], 0, p.block_size, 1,
-                                       stride // CUBE_BLOCK - 1, 0)
+                    self.tik.data_move(
+                        l1[(c * p.columns + column) * CUBE_BLOCK],
+                        self.gm[gm][row * width + c * CUBE_BLOCK],
+                        0,
+                        p.block_size,
+                        1,
+                        stride // CUBE_BLOCK - 1,
+                        0,
+                    )
             else:
                 for j in range(p.block_size):
-                    self.tik.data_move(l1[(column + j) * CUBE_BLOCK], self.gm[gm][row * width + j * stride], 0, count,
-                                       1, 0, p.columns - 1)
+                    self.tik.data_move(
+                        l1[(column + j) * CUBE_BLOCK],
+                        self.gm[gm][row * width + j * stride],
+                        0,
+                        count,
+                        1,
+                        0,
+                        p.columns - 1,
+                    )
 
     # ---- score tiles ----
     def multiply_rows(self, pairs: list[tuple[Tile, Tile, int]], rows: int, columns: int) -> None:
@@ -220,8 +253,9 @@ class SparseKernel:
                 )
 
     @staticmethod
-    def _each_slice(call: Callable[..., None], lanes: int, dst: Tile, at: int, src: Tile, src_at: int, slices: int,
-                    blocks: int) -> None:
+    def _each_slice(
+        call: Callable[..., None], lanes: int, dst: Tile, at: int, src: Tile, src_at: int, slices: int, blocks: int
+    ) -> None:
         """dst[at] = call(dst[at], src[src_at]) in every slice of ``blocks`` blocks."""
         if blocks <= MAX_REPEAT:
             call(lanes, dst[at], dst[at], src[src_at], slices, blocks, blocks, blocks)
@@ -294,8 +328,9 @@ class SparseKernel:
             self.cube.to_ub(source, l0c, rows, columns)
         piece = CUBE_BLOCK // F32_BLOCK
         for n1 in range(columns // CUBE_BLOCK):
-            self.tik.data_move(dst[n1 * CUBE_BLOCK], source[n1 * rows * CUBE_BLOCK], 0, rows, piece, 0,
-                               stride // F32_BLOCK - piece)
+            self.tik.data_move(
+                dst[n1 * CUBE_BLOCK], source[n1 * rows * CUBE_BLOCK], 0, rows, piece, 0, stride // F32_BLOCK - piece
+            )
 
     def scatter(self, targets: list[tuple[str, Tile, int]], start: int, count: int, kv_head: Any) -> None:
         """float32 GM rows of the tile's tokens ``[start, start + count)`` += UB ``[count, width]`` for each of
@@ -322,8 +357,9 @@ class SparseKernel:
         start = (row * self.problem.q_heads + first) * total + at
         rows = align(heads)
         for c in range(width // CUBE_BLOCK):
-            self.tik.data_move(self.gm[gm][start + c * CUBE_BLOCK], ub[c * rows * CUBE_BLOCK], 0, heads, 1, 0,
-                               total // CUBE_BLOCK - 1)
+            self.tik.data_move(
+                self.gm[gm][start + c * CUBE_BLOCK], ub[c * rows * CUBE_BLOCK], 0, heads, 1, 0, total // CUBE_BLOCK - 1
+            )
 
     def statistics_at(self, kv_head: Any, row: Any, first: int) -> Any:
         """Element of head ``first`` of a group in the statistics (B, N2, S1, G padded)."""

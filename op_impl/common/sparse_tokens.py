@@ -6,6 +6,7 @@ visible keys; then columns and tokens correspond by arithmetic. Otherwise (last 
 negative id, ids beyond the visible keys) the tokens are listed one by one in UB, in the order of the slots, and the
 columns behind them repeat the first token, to be masked.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -41,7 +42,8 @@ class Sequences:
         self._tik, self._p, self._b, self._s = tik_instance, p, buffers, scalar
         self._gm = gm
         self.index, self.kv_first, self.visible, self.inside = (
-            tik_instance.Scalar("int64", name, 0) for name in ("sequence", "kv_first", "visible", "inside"))
+            tik_instance.Scalar("int64", name, 0) for name in ("sequence", "kv_first", "visible", "inside")
+        )
 
     def prepare(self) -> None:
         """Fetch the lengths."""
@@ -72,8 +74,7 @@ class Sequences:
             pages = self._p.pages
             table = self._gm["block_table"]
             row = self._s.minimum(self.index, table.shape[0] - 1)  # a query behind the last sequence reads no page
-            self._tik.data_move(self._b["page_table"][0], table[row * pages], 0, 1,
-                                pages // I32_BLOCK, 0, 0)
+            self._tik.data_move(self._b["page_table"][0], table[row * pages], 0, 1, pages // I32_BLOCK, 0, 0)
 
     def _seek_batched(self, row: Any) -> None:
         p = self._p
@@ -119,12 +120,21 @@ class Sequences:
 class TokenTiles:
     """Tiles of selected tokens of one query row: :meth:`each` walks over them."""
 
-    def __init__(self, tik_instance: Any, p: SparseProblem, buffers: Buffers, vector: VectorUnit, scalar: ScalarUnit,
-                 sequences: Sequences, indices: Any):
+    def __init__(
+        self,
+        tik_instance: Any,
+        p: SparseProblem,
+        buffers: Buffers,
+        vector: VectorUnit,
+        scalar: ScalarUnit,
+        sequences: Sequences,
+        indices: Any,
+    ):
         self._tik, self._p, self._b, self._v, self._s = tik_instance, p, buffers, vector, scalar
         self._sequences, self._indices = sequences, indices
         self.width, self._shift, self._partial, self._ended = (
-            tik_instance.Scalar("int64", name, 0) for name in ("width", "shift", "partial", "ended"))
+            tik_instance.Scalar("int64", name, 0) for name in ("width", "shift", "partial", "ended")
+        )
 
     @property
     def partial(self) -> Any:
@@ -154,8 +164,9 @@ class TokenTiles:
         aligned = p.tile_slots % I32_BLOCK == 0
         self._shift.set_as(0 if aligned else first % I32_BLOCK)
         start = self._s.hold(first - self._shift)
-        blocks = self._s.minimum((self._shift + (p.tile_slots + I32_BLOCK - 1)) // I32_BLOCK,
-                                 (p.slots - start) // I32_BLOCK)
+        blocks = self._s.minimum(
+            (self._shift + (p.tile_slots + I32_BLOCK - 1)) // I32_BLOCK, (p.slots - start) // I32_BLOCK
+        )
         t.data_move(self._b["ids"][0], self._indices[row * p.slots + start], 0, 1, blocks, 0, 0)
         self._partial.set_as(1)
         if p.can_be_full:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A place inside an on-chip tensor, and the allocation of a plan's buffers."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -9,8 +10,7 @@ from typing import Any
 
 from ms_custom_ops import tik
 
-SCOPE_OF = {"ub": tik.scope_ubuf, "l1": tik.scope_cbuf, "l0a": tik.scope_ca, "l0b": tik.scope_cb,
-            "l0c": tik.scope_cc}
+SCOPE_OF = {"ub": tik.scope_ubuf, "l1": tik.scope_cbuf, "l0a": tik.scope_ca, "l0b": tik.scope_cb, "l0c": tik.scope_cc}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vector instructions over any number of contiguous elements: full repeats first, then one partial repeat."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

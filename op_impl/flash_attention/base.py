@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the forward and the backward FlashAttention kernel share: the problem, GM tensors, score tiles."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,16 +26,27 @@ TINY = 1e-30
 _LANES = lanes_of("float32")
 
 
-def problem_of(query: dict, key: dict, optional: dict[str, dict | None],
-               attributes: dict[str, Any]) -> AttentionProblem:
+def problem_of(
+    query: dict, key: dict, optional: dict[str, dict | None], attributes: dict[str, Any]
+) -> AttentionProblem:
     """The problem that tensor descriptions (TBE dicts with "shape" and "dtype") and attributes state."""
     batch, q_heads, q_len, head_dim = query["shape"]
     _, kv_heads, kv_len, _ = key["shape"]
     return AttentionProblem(
-        batch, q_heads, kv_heads, q_len, kv_len, head_dim, query["dtype"], **attributes,
-        has_q_lengths=optional["actual_seq_qlen"] is not None, has_kv_lengths=optional["actual_seq_kvlen"] is not None,
-        has_attn_mask=optional["attn_mask"] is not None, has_real_shift=optional["real_shift"] is not None,
-        has_drop_mask=optional["drop_mask"] is not None)
+        batch,
+        q_heads,
+        kv_heads,
+        q_len,
+        kv_len,
+        head_dim,
+        query["dtype"],
+        **attributes,
+        has_q_lengths=optional["actual_seq_qlen"] is not None,
+        has_kv_lengths=optional["actual_seq_kvlen"] is not None,
+        has_attn_mask=optional["attn_mask"] is not None,
+        has_real_shift=optional["real_shift"] is not None,
+        has_drop_mask=optional["drop_mask"] is not None,
+    )
 
 
 def round_mode_to(dtype: str) -> str:
@@ -116,8 +128,9 @@ class AttentionKernel:
             wide_tile = Tile(self.gm["exchange_wide"], core * wide)
             half_tile = Tile(self.gm["exchange_half"], core * half)
         self.cube = CubeUnit(t, soc, wide_tile, half_tile)
-        self.visibility = Visibility(t, self.plan, self.buffers, self.vector, self.gm.get("actual_seq_qlen"),
-                                     self.gm.get("actual_seq_kvlen"))
+        self.visibility = Visibility(
+            t, self.plan, self.buffers, self.vector, self.gm.get("actual_seq_qlen"), self.gm.get("actual_seq_kvlen")
+        )
         self.visibility.prepare()
         self.dropout = None
         if self.problem.seeded_dropout:

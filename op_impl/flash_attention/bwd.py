@@ -4,6 +4,7 @@
 dK and dV of a key block stay in L0C while the query blocks of every head of the group pass; dQ is summed in a float32
 GM workspace by the one block that owns the key head. Every sum has one owner and one order: no atomic adds.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -36,8 +37,13 @@ class FlashAttentionBackward(AttentionKernel):
         p = self.problem
         q_shape = (p.batch, p.q_heads, p.q_len, p.head_dim)
         kv_shape = (p.batch, p.kv_heads, p.kv_len, p.head_dim)
-        for name, shape in (("query", q_shape), ("key", kv_shape), ("value", kv_shape), ("attention_out", q_shape),
-                            ("d_attention_out", q_shape)):
+        for name, shape in (
+            ("query", q_shape),
+            ("key", kv_shape),
+            ("value", kv_shape),
+            ("attention_out", q_shape),
+            ("d_attention_out", q_shape),
+        ):
             self.gm_input(name, p.dtype, shape)
         for name in ("softmax_max", "softmax_sum"):
             self.gm_input(name, "float32", (p.batch, p.q_heads, p.q_rows_padded))
@@ -85,8 +91,10 @@ class FlashAttentionBackward(AttentionKernel):
         v.dup(b["delta_lanes"], 0.0, count)
         with b.phase("delta"):
             for column in range(0, p.head_dim, CUBE_BLOCK):
-                for name, half, wide in (("attention_out", "o_cast", "o_wide"),
-                                         ("d_attention_out", "do_cast", "do_wide")):
+                for name, half, wide in (
+                    ("attention_out", "o_cast", "o_wide"),
+                    ("d_attention_out", "do_cast", "do_wide"),
+                ):
                     self.load_slice(b[half], name, start + column, height, p.head_dim)
                     v.convert(b[wide], b[half], count)
                 v.mul_add(b["delta_lanes"], b["o_wide"], b["do_wide"], count)
@@ -251,20 +259,52 @@ class FlashAttentionBackward(AttentionKernel):
                 self.tik.data_move(at, b["dq_sum"][0], 0, 1, count // F32_BLOCK, 0, 0)
 
 
-def flash_attention_grad(query: dict, key: dict, value: dict, attention_out: dict, d_attention_out: dict,
-                         softmax_max: dict, softmax_sum: dict, attn_mask: dict | None, real_shift: dict | None,
-                         drop_mask: dict | None, actual_seq_qlen: dict | None, actual_seq_kvlen: dict | None,
-                         d_query: dict, d_key: dict, d_value: dict, scale_value: float = 1.0, keep_prob: float = 1.0,
-                         seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647,
-                         next_tokens: int = 2147483647, prev_block_num: int = 65536, next_block_num: int = 65536,
-                         tiling_stgy_name: str = "auto", high_precision: bool = True,
-                         kernel_name: str = "flash_attention_grad") -> Any:
+def flash_attention_grad(
+    query: dict,
+    key: dict,
+    value: dict,
+    attention_out: dict,
+    d_attention_out: dict,
+    softmax_max: dict,
+    softmax_sum: dict,
+    attn_mask: dict | None,
+    real_shift: dict | None,
+    drop_mask: dict | None,
+    actual_seq_qlen: dict | None,
+    actual_seq_kvlen: dict | None,
+    d_query: dict,
+    d_key: dict,
+    d_value: dict,
+    scale_value: float = 1.0,
+    keep_prob: float = 1.0,
+    seed: int = 0,
+    sparse_mode: int = 0,
+    pre_tokens: int = 2147483647,
+    next_tokens: int = 2147483647,
+    prev_block_num: int = 65536,
+    next_block_num: int = 65536,
+    tiling_stgy_name: str = "auto",
+    high_precision: bool = True,
+    kernel_name: str = "flash_attention_grad",
+) -> Any:
     """Entry of the backward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
     optional = dict(zip(OPTIONAL, (attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen), strict=True))
-    problem = problem_of(query, key, optional, dict(
-        scale_value=scale_value, keep_prob=keep_prob, seed=seed, sparse_mode=sparse_mode, pre_tokens=pre_tokens,
-        next_tokens=next_tokens, prev_block_num=prev_block_num, next_block_num=next_block_num,
-        high_precision=high_precision))
+    problem = problem_of(
+        query,
+        key,
+        optional,
+        dict(
+            scale_value=scale_value,
+            keep_prob=keep_prob,
+            seed=seed,
+            sparse_mode=sparse_mode,
+            pre_tokens=pre_tokens,
+            next_tokens=next_tokens,
+            prev_block_num=prev_block_num,
+            next_block_num=next_block_num,
+            high_precision=high_precision,
+        ),
+    )
     kernel = FlashAttentionBackward(problem, plan_backward(problem, current_soc(), tiling_stgy_name), optional)
     kernel.declare()
     return kernel.build(kernel_name)

@@ -4,6 +4,7 @@
 The definition stands in README.md of this folder (the golden implements it on its own). It uses what every chip's
 vector unit has: wrapping int32 multiply and add, and conversions between int32 and float32.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -29,8 +30,9 @@ def _signed(word: int) -> int:
 class Dropout:
     """Keep factors (0 or 1) of a slice ``[M, 16]`` of a score tile."""
 
-    def __init__(self, tik_instance: Any, problem: AttentionProblem, buffers: Buffers, vector: VectorUnit,
-                 max_rows: int):
+    def __init__(
+        self, tik_instance: Any, problem: AttentionProblem, buffers: Buffers, vector: VectorUnit, max_rows: int
+    ):
         self._tik = tik_instance
         self._problem = problem
         self._buffers = buffers

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """FlashAttention forward in TIK: online softmax over key blocks, one task per (batch, query head, query block)."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -156,23 +157,58 @@ class FlashAttentionForward(AttentionKernel):
         self.each_slice(v.mul, "out", "wide_a", rows, p.head_dim)
         with b.phase("finish"):
             v.convert(b["out_cast"], b["out"], rows * p.head_dim, round_mode_to(p.dtype))
-            self.fractals.store(self.gm["attention_out"], (head.flat * p.q_len + q0) * p.head_dim, b["out_cast"],
-                                height, rows, p.head_dim)
+            self.fractals.store(
+                self.gm["attention_out"],
+                (head.flat * p.q_len + q0) * p.head_dim,
+                b["out_cast"],
+                height,
+                rows,
+                p.head_dim,
+            )
 
 
-def flash_attention(query: dict, key: dict, value: dict, attn_mask: dict | None, real_shift: dict | None,
-                    drop_mask: dict | None, actual_seq_qlen: dict | None, actual_seq_kvlen: dict | None,
-                    attention_out: dict, softmax_max: dict, softmax_sum: dict, scale_value: float = 1.0,
-                    keep_prob: float = 1.0, seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647,
-                    next_tokens: int = 2147483647, prev_block_num: int = 65536, next_block_num: int = 65536,
-                    tiling_stgy_name: str = "auto", high_precision: bool = True,
-                    kernel_name: str = "flash_attention") -> Any:
+def flash_attention(
+    query: dict,
+    key: dict,
+    value: dict,
+    attn_mask: dict | None,
+    real_shift: dict | None,
+    drop_mask: dict | None,
+    actual_seq_qlen: dict | None,
+    actual_seq_kvlen: dict | None,
+    attention_out: dict,
+    softmax_max: dict,
+    softmax_sum: dict,
+    scale_value: float = 1.0,
+    keep_prob: float = 1.0,
+    seed: int = 0,
+    sparse_mode: int = 0,
+    pre_tokens: int = 2147483647,
+    next_tokens: int = 2147483647,
+    prev_block_num: int = 65536,
+    next_block_num: int = 65536,
+    tiling_stgy_name: str = "auto",
+    high_precision: bool = True,
+    kernel_name: str = "flash_attention",
+) -> Any:
     """Entry of the forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
     optional = dict(zip(OPTIONAL, (attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen), strict=True))
-    problem = problem_of(query, key, optional, dict(
-        scale_value=scale_value, keep_prob=keep_prob, seed=seed, sparse_mode=sparse_mode, pre_tokens=pre_tokens,
-        next_tokens=next_tokens, prev_block_num=prev_block_num, next_block_num=next_block_num,
-        high_precision=high_precision))
+    problem = problem_of(
+        query,
+        key,
+        optional,
+        dict(
+            scale_value=scale_value,
+            keep_prob=keep_prob,
+            seed=seed,
+            sparse_mode=sparse_mode,
+            pre_tokens=pre_tokens,
+            next_tokens=next_tokens,
+            prev_block_num=prev_block_num,
+            next_block_num=next_block_num,
+            high_precision=high_precision,
+        ),
+    )
     kernel = FlashAttentionForward(problem, plan_forward(problem, current_soc(), tiling_stgy_name), optional)
     kernel.declare()
     return kernel.build(kernel_name)

@@ -4,6 +4,7 @@
 It follows README.md of this folder formula by formula and shares no code with the kernels. Inputs of any real
 dtype are widened to float64 first; the values they hold must be finite.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -80,8 +81,22 @@ def flash_attention(
     three. Raises OpArgumentError.
     """
     problem = _prepare(
-        "flash_attention", query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen,
-        actual_seq_kvlen, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
+        "flash_attention",
+        query,
+        key,
+        value,
+        attn_mask,
+        real_shift,
+        drop_mask,
+        actual_seq_qlen,
+        actual_seq_kvlen,
+        scale_value,
+        keep_prob,
+        seed,
+        sparse_mode,
+        pre_tokens,
+        next_tokens,
+        prev_block_num,
         next_block_num,
     )
     out = np.zeros_like(problem.query)
@@ -120,8 +135,23 @@ def flash_attention_grad(
     """
     op = "flash_attention_grad"
     problem = _prepare(
-        op, query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen,
-        scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num, next_block_num,
+        op,
+        query,
+        key,
+        value,
+        attn_mask,
+        real_shift,
+        drop_mask,
+        actual_seq_qlen,
+        actual_seq_kvlen,
+        scale_value,
+        keep_prob,
+        seed,
+        sparse_mode,
+        pre_tokens,
+        next_tokens,
+        prev_block_num,
+        next_block_num,
     )
     d_out = np.asarray(d_out).astype(np.float64)
     if d_out.shape != problem.query.shape:
@@ -183,10 +213,23 @@ def _softmax(problem: _Problem, b: int, n: int, n2: int) -> tuple[np.ndarray, np
 
 
 def _prepare(
-    op: str, query: npt.ArrayLike, key: npt.ArrayLike, value: npt.ArrayLike, attn_mask: npt.ArrayLike | None,
-    real_shift: npt.ArrayLike | None, drop_mask: npt.ArrayLike | None, actual_seq_qlen: npt.ArrayLike | None,
-    actual_seq_kvlen: npt.ArrayLike | None, scale_value: float | None, keep_prob: float, seed: int,
-    sparse_mode: int, pre_tokens: int, next_tokens: int, prev_block_num: int, next_block_num: int,
+    op: str,
+    query: npt.ArrayLike,
+    key: npt.ArrayLike,
+    value: npt.ArrayLike,
+    attn_mask: npt.ArrayLike | None,
+    real_shift: npt.ArrayLike | None,
+    drop_mask: npt.ArrayLike | None,
+    actual_seq_qlen: npt.ArrayLike | None,
+    actual_seq_kvlen: npt.ArrayLike | None,
+    scale_value: float | None,
+    keep_prob: float,
+    seed: int,
+    sparse_mode: int,
+    pre_tokens: int,
+    next_tokens: int,
+    prev_block_num: int,
+    next_block_num: int,
 ) -> _Problem:
     q, k, v = (np.asarray(x).astype(np.float64) for x in (query, key, value))
     _check_shapes(op, q, k, v)
@@ -215,8 +258,15 @@ def _prepare(
 
 
 def _visible(
-    s1: int, s2: int, qlen: int, kvlen: int, sparse_mode: int, pre_tokens: int, next_tokens: int,
-    prev_block_num: int, next_block_num: int,
+    s1: int,
+    s2: int,
+    qlen: int,
+    kvlen: int,
+    sparse_mode: int,
+    pre_tokens: int,
+    next_tokens: int,
+    prev_block_num: int,
+    next_block_num: int,
 ) -> np.ndarray:
     """bool (S1,S2) of one batch: lengths, mode and block window, without attn_mask."""
     i = np.arange(s1)[:, None]

@@ -6,6 +6,7 @@ Position ``i`` of a query row and ``j`` of a key; ``shift = kv_length - q_length
 A masked score gets ``PENALTY`` times a positive integer added; the running maximum never falls below ``FLOOR``, so the
 exponential of a masked score is exactly 0, also in a row where every key is masked.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -25,8 +26,15 @@ _LANES = lanes_of("float32")
 class Visibility:
     """Built once per block of the multi-core loop; :meth:`prepare` fills the constants it works with."""
 
-    def __init__(self, tik_instance: Any, plan: AttentionPlan, buffers: Buffers, vector: VectorUnit,
-                 q_lengths: Any, kv_lengths: Any):
+    def __init__(
+        self,
+        tik_instance: Any,
+        plan: AttentionPlan,
+        buffers: Buffers,
+        vector: VectorUnit,
+        q_lengths: Any,
+        kv_lengths: Any,
+    ):
         self._tik = tik_instance
         self._plan = plan
         self._problem = plan.problem

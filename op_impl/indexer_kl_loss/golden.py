@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden of sparse_lightning_indexer_grad_kl_loss: naive float64 NumPy, one row at a time."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -23,11 +24,20 @@ class KlGradients:
 
 
 def sparse_lightning_indexer_grad_kl_loss(
-    query: npt.ArrayLike, key: npt.ArrayLike, query_index: npt.ArrayLike, key_index: npt.ArrayLike,
-    weights: npt.ArrayLike, sparse_indices: npt.ArrayLike, scale_value: float, *,
-    query_rope: npt.ArrayLike | None = None, key_rope: npt.ArrayLike | None = None,
-    actual_seq_lengths_query: npt.ArrayLike | None = None, actual_seq_lengths_kv: npt.ArrayLike | None = None,
-    layout: str = "BSND", sparse_mode: int = 3,
+    query: npt.ArrayLike,
+    key: npt.ArrayLike,
+    query_index: npt.ArrayLike,
+    key_index: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    sparse_indices: npt.ArrayLike,
+    scale_value: float,
+    *,
+    query_rope: npt.ArrayLike | None = None,
+    key_rope: npt.ArrayLike | None = None,
+    actual_seq_lengths_query: npt.ArrayLike | None = None,
+    actual_seq_lengths_kv: npt.ArrayLike | None = None,
+    layout: str = "BSND",
+    sparse_mode: int = 3,
 ) -> KlGradients:
     """KL divergence of the indexer's softmax from the main attention, over the selected tokens, and its gradient.
 
@@ -39,8 +49,23 @@ def sparse_lightning_indexer_grad_kl_loss(
     attention is computed again. Raises OpArgumentError.
     """
     op = "sparse_lightning_indexer_grad_kl_loss"
-    main = Problem(op, query, key, None, sparse_indices, scale_value, None, actual_seq_lengths_query,
-                   actual_seq_lengths_kv, query_rope, key_rope, 1, layout, None, sparse_mode)
+    main = Problem(
+        op,
+        query,
+        key,
+        None,
+        sparse_indices,
+        scale_value,
+        None,
+        actual_seq_lengths_query,
+        actual_seq_lengths_kv,
+        query_rope,
+        key_rope,
+        1,
+        layout,
+        None,
+        sparse_mode,
+    )
     if main.n2 != 1:
         refuse(op, "key", f"N2 = {main.n2} heads", "1 head")
     qi, ki, w = (np.asarray(x).astype(np.float64) for x in (query_index, key_index, weights))

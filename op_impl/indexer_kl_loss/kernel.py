@@ -6,6 +6,7 @@ the index scores of every selected token in UB; loss and d_scores follow from th
 the index keys again for the gradients. Sharing of rows and additions to keys: as in the backward of
 sparse_flash_attention.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,7 +36,8 @@ class IndexerKlLoss(SparseKernel):
         self.lines = LineUnit(self.tik, self.vector, b)
         self.visited = self.tik.Scalar("int32", "visited", 0)
         self.row_loss, self.factor, self.inverse_factor = (
-            self.tik.Scalar("float32", name, 0.0) for name in ("row_loss", "factor", "inverse_factor"))
+            self.tik.Scalar("float32", name, 0.0) for name in ("row_loss", "factor", "inverse_factor")
+        )
         self.index_source = ("k_index", "key_index", self.plan.index_dim)
         self.sources = [("k", "key", p.head_dim), self.index_source]
         if p.rope_dim:
@@ -219,8 +221,9 @@ class IndexerKlLoss(SparseKernel):
                 self.cube.to_ub(b["dq_tile"], b["acc_dq"], rows, dim)
                 v.muls(b["dq_tile"], b["dq_tile"], self.factor, rows * dim)
                 v.convert(b["dq_cast"], b["dq_tile"], rows * dim, round_mode_to(self.problem.dtype))
-            self.fractals.store(self.gm["d_query_index"], row * plan.index_heads * dim, b["dq_cast"], plan.index_heads,
-                                rows, dim)
+            self.fractals.store(
+                self.gm["d_query_index"], row * plan.index_heads * dim, b["dq_cast"], plan.index_heads, rows, dim
+            )
         self.rows.fold(v.add, b["row_a"], b["d_weight_lanes"], rows)
         self.move_rows(self.gm["d_weights"][row * rows], b["row_a"][0], rows)
         v.dup(b["single"], self.row_loss, F32_LANES)
@@ -228,21 +231,49 @@ class IndexerKlLoss(SparseKernel):
 
 
 def sparse_lightning_indexer_grad_kl_loss(
-        query: dict, key: dict, query_index: dict, key_index: dict, weights: dict, sparse_indices: dict,
-        softmax_max: dict, softmax_sum: dict, query_rope: dict | None, key_rope: dict | None,
-        actual_seq_lengths_query: dict | None, actual_seq_lengths_kv: dict | None, d_query_index: dict,
-        d_key_index: dict, d_weights: dict, row_loss: dict, scale_value: float = 1.0, layout: str = "BSND",
-        sparse_mode: int = 3, deterministic: bool = False,
-        kernel_name: str = "sparse_lightning_indexer_grad_kl_loss") -> Any:
+    query: dict,
+    key: dict,
+    query_index: dict,
+    key_index: dict,
+    weights: dict,
+    sparse_indices: dict,
+    softmax_max: dict,
+    softmax_sum: dict,
+    query_rope: dict | None,
+    key_rope: dict | None,
+    actual_seq_lengths_query: dict | None,
+    actual_seq_lengths_kv: dict | None,
+    d_query_index: dict,
+    d_key_index: dict,
+    d_weights: dict,
+    row_loss: dict,
+    scale_value: float = 1.0,
+    layout: str = "BSND",
+    sparse_mode: int = 3,
+    deterministic: bool = False,
+    kernel_name: str = "sparse_lightning_indexer_grad_kl_loss",
+) -> Any:
     """Entry of the kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    tensors = {"query": query, "key": key, "query_index": query_index, "key_index": key_index, "weights": weights,
-               "sparse_indices": sparse_indices, "softmax_max": softmax_max, "softmax_sum": softmax_sum,
-               "query_rope": query_rope, "key_rope": key_rope, "actual_seq_lengths_query": actual_seq_lengths_query,
-               "actual_seq_lengths_kv": actual_seq_lengths_kv}
+    tensors = {
+        "query": query,
+        "key": key,
+        "query_index": query_index,
+        "key_index": key_index,
+        "weights": weights,
+        "sparse_indices": sparse_indices,
+        "softmax_max": softmax_max,
+        "softmax_sum": softmax_sum,
+        "query_rope": query_rope,
+        "key_rope": key_rope,
+        "actual_seq_lengths_query": actual_seq_lengths_query,
+        "actual_seq_lengths_kv": actual_seq_lengths_kv,
+    }
     problem = problem_of({**tensors, "value": None}, scale_value, 1, layout, layout, sparse_mode, merged=True)
     heads, dim = query_index["shape"][2:]
     kernel = IndexerKlLoss(plan_kl(problem, heads, dim, current_soc(), deterministic))
     kernel.gm_inputs(tensors)
-    kernel.gm_outputs({"d_query_index": d_query_index, "d_key_index": d_key_index, "d_weights": d_weights,
-                       "row_loss": row_loss}, summed=("d_key_index",))
+    kernel.gm_outputs(
+        {"d_query_index": d_query_index, "d_key_index": d_key_index, "d_weights": d_weights, "row_loss": row_loss},
+        summed=("d_key_index",),
+    )
     return kernel.build(kernel_name)

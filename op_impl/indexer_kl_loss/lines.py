@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reductions and logarithms of a line of float32 values in UB, with scalars as results."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

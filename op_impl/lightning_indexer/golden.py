@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Golden of lightning_indexer: naive float64 NumPy, one row at a time."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,10 +19,17 @@ def index_scores(query: np.ndarray, weights: np.ndarray, keys: np.ndarray) -> np
 
 
 def lightning_indexer(
-    query: npt.ArrayLike, key: npt.ArrayLike, weights: npt.ArrayLike, *,
-    actual_seq_lengths_query: npt.ArrayLike | None = None, actual_seq_lengths_key: npt.ArrayLike | None = None,
-    block_table: npt.ArrayLike | None = None, layout_query: str = "BSND", layout_key: str | None = None,
-    sparse_count: int = 2048, sparse_mode: int = 3,
+    query: npt.ArrayLike,
+    key: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    *,
+    actual_seq_lengths_query: npt.ArrayLike | None = None,
+    actual_seq_lengths_key: npt.ArrayLike | None = None,
+    block_table: npt.ArrayLike | None = None,
+    layout_query: str = "BSND",
+    layout_key: str | None = None,
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The sparse_count best keys of every query row by index score.
 
@@ -42,8 +50,9 @@ def lightning_indexer(
     w_rows = np.asarray(weights).astype(np.float64).reshape(-1, q.shape[-2])
     indices = np.full((len(q_rows), sparse_count), -1, np.int32)
     values = np.zeros((len(q_rows), sparse_count))
-    for sequence in sequences(op, q.shape, k.shape, layout_query, actual_seq_lengths_query, actual_seq_lengths_key,
-                              layout_key, block_table):
+    for sequence in sequences(
+        op, q.shape, k.shape, layout_query, actual_seq_lengths_query, actual_seq_lengths_key, layout_key, block_table
+    ):
         for i, row in enumerate(sequence.q_rows):
             visible = sequence.visible(i, sparse_mode)
             scores = index_scores(q_rows[row], w_rows[row], k_rows[sequence.kv_rows[:visible]])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lightning indexer in TIK: one task per query row; scores of its visible keys, then the best of them."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -112,22 +113,57 @@ class LightningIndexer(SparseKernel):
         self.tik.data_move(gm[row * slots], tile[0], 0, 1, slots * 4 // BLOCK_BYTES, 0, 0)
 
 
-def lightning_indexer(query: dict, key: dict, weights: dict, actual_seq_lengths_query: dict | None,
-                      actual_seq_lengths_key: dict | None, block_table: dict | None, sparse_indices: dict,
-                      sparse_values: dict, layout_query: str = "BSND", layout_key: str = "BSND",
-                      sparse_count: int = 2048, sparse_mode: int = 3, kernel_name: str = "lightning_indexer") -> Any:
+def lightning_indexer(
+    query: dict,
+    key: dict,
+    weights: dict,
+    actual_seq_lengths_query: dict | None,
+    actual_seq_lengths_key: dict | None,
+    block_table: dict | None,
+    sparse_indices: dict,
+    sparse_values: dict,
+    layout_query: str = "BSND",
+    layout_key: str = "BSND",
+    sparse_count: int = 2048,
+    sparse_mode: int = 3,
+    kernel_name: str = "lightning_indexer",
+) -> Any:
     """Entry of the kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
     batches, q_len, heads, dim = query["shape"]
     kv_batches, kv_len = key["shape"][:2]
     packed, lengths = layout_query == "TND", actual_seq_lengths_query
     problem = SparseProblem(
-        batch=lengths["shape"][0] if packed and lengths else batches, q_rows=batches * q_len, q_len=q_len,
-        kv_rows=kv_batches * kv_len, kv_len=kv_len, q_heads=heads, kv_heads=1, head_dim=dim, value_dim=dim, rope_dim=0,
-        slots=sparse_indices["shape"][3], dtype=query["dtype"], scale_value=1.0, block_size=1, packed=packed,
-        sparse_mode=sparse_mode, paged=layout_key == PAGED, pages=block_table["shape"][1] if block_table else 0,
-        has_q_lengths=lengths is not None, has_kv_lengths=actual_seq_lengths_key is not None)
+        batch=lengths["shape"][0] if packed and lengths else batches,
+        q_rows=batches * q_len,
+        q_len=q_len,
+        kv_rows=kv_batches * kv_len,
+        kv_len=kv_len,
+        q_heads=heads,
+        kv_heads=1,
+        head_dim=dim,
+        value_dim=dim,
+        rope_dim=0,
+        slots=sparse_indices["shape"][3],
+        dtype=query["dtype"],
+        scale_value=1.0,
+        block_size=1,
+        packed=packed,
+        sparse_mode=sparse_mode,
+        paged=layout_key == PAGED,
+        pages=block_table["shape"][1] if block_table else 0,
+        has_q_lengths=lengths is not None,
+        has_kv_lengths=actual_seq_lengths_key is not None,
+    )
     kernel = LightningIndexer(plan_indexer(problem, sparse_count, current_soc()))
-    kernel.gm_inputs({"query": query, "key": key, "weights": weights, "actual_seq_lengths_query": lengths,
-                      "actual_seq_lengths_kv": actual_seq_lengths_key, "block_table": block_table})
+    kernel.gm_inputs(
+        {
+            "query": query,
+            "key": key,
+            "weights": weights,
+            "actual_seq_lengths_query": lengths,
+            "actual_seq_lengths_kv": actual_seq_lengths_key,
+            "block_table": block_table,
+        }
+    )
     kernel.gm_outputs({_INDICES_OUT: sparse_indices, "sparse_values": sparse_values})
     return kernel.build(kernel_name)

@@ -5,6 +5,7 @@ For chips whose sort instructions know no float32 (Ascend910A), and for lists to
 do. The rank of an entry is the number of better ones, plus the equal ones before it: the vector work grows with the
 square of the count.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable

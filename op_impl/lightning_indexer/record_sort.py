@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sort instructions by family: vsort32 and vmrgsort on records of 8 bytes, vrpsort16 and vmrgsort4 on proposals."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -5,6 +5,7 @@ The K-th best score is found by bisection over the bit patterns of float32, whic
 candidates above it are listed in ascending position, and as many equal ones as there is room for. How they are listed,
 and put in order at the end, is up to the subclasses.
 """
+
 from __future__ import annotations
 
 import struct

@@ -4,6 +4,7 @@
 The list has two parts, each from a 32-byte block on: what is above the level, and what equals it. Places between and
 behind them are ABSENT and end up last. Equal scores stand in ascending order of their ids, which sorts and merges keep.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

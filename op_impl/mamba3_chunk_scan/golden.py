@@ -37,9 +37,7 @@ def _checked(
 ) -> tuple[np.ndarray, ...]:
     q, k, v, da, dt, trap = (np.asarray(x, np.float64) for x in (q, k, v, da, dt, trap))
     if v.ndim != 5:
-        raise OpArgumentError(
-            describe(OP, "rank of v", f"{v.ndim} (shape {v.shape})", "5, shape (B, S, R, H, P)")
-        )
+        raise OpArgumentError(describe(OP, "rank of v", f"{v.ndim} (shape {v.shape})", "5, shape (B, S, R, H, P)"))
     batch, steps, rank, heads, size = v.shape
     if q.ndim != 5 or q.shape != k.shape or q.shape[:3] != v.shape[:3] or heads % q.shape[3]:
         raise OpArgumentError(
@@ -52,9 +50,7 @@ def _checked(
         )
     for name, x in (("da", da), ("dt", dt), ("trap", trap)):
         if x.shape != (batch, heads, steps):
-            raise OpArgumentError(
-                describe(OP, name, f"of shape {x.shape}", f"(B, H, S) = {(batch, heads, steps)}")
-            )
+            raise OpArgumentError(describe(OP, name, f"of shape {x.shape}", f"(B, H, S) = {(batch, heads, steps)}"))
     wanted = (batch, heads, size, q.shape[4])
     h = np.zeros(wanted) if states is None else np.asarray(states, np.float64)
     if h.shape != wanted:
@@ -162,9 +158,7 @@ def mamba3_chunk_scan_grad(
     """Gradients ``q, k, v, da, dt, trap, initial_states`` by the adjoint of the recurrence. Raises
     OpArgumentError."""
     if cu_seqlens is not None:
-        given = dict(
-            q=q, k=k, v=v, da=da, dt=dt, trap=trap, do=do, d_final=d_final, initial_states=initial_states
-        )
+        given = dict(q=q, k=k, v=v, da=da, dt=dt, trap=trap, do=do, d_final=d_final, initial_states=initial_states)
         pieces = split_packed(OP, "v", cu_seqlens, given, AXES)
         return join_gradients([mamba3_chunk_scan_grad(**piece) for piece in pieces], AXES)
     groups = np.asarray(q).shape[3]

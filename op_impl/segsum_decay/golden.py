@@ -9,9 +9,7 @@ import numpy.typing as npt
 from ms_custom_ops.op_impl.dacs_segsum.golden import dacs_segsum
 
 
-def segsum_decay(
-    da: npt.ArrayLike, chunk_size: int, decay_layout: str = "query_key"
-) -> tuple[np.ndarray, ...]:
+def segsum_decay(da: npt.ArrayLike, chunk_size: int, decay_layout: str = "query_key") -> tuple[np.ndarray, ...]:
     """Decay between the steps of a chunk and its logarithm, both float64 (B, H, S/C, C, C), index (query i,
     key j); and zeros (B, H, S), to which the gradient is added.
 

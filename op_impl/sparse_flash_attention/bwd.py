@@ -6,6 +6,7 @@ gradients of the selected keys are added to float32 rows in GM, which the caller
 sequence belong to one block of the multi-core loop, so the additions to a key have one order. Otherwise rows are
 spread over all cores and the order of the atomic additions is the chip's.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -258,13 +259,33 @@ def sparse_flash_attention_grad(
     kernel_name: str = "sparse_flash_attention_grad",
 ) -> Any:
     """Entry of the backward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    tensors = {"query": query, "key": key, "value": value, "sparse_indices": sparse_indices, "d_out": d_out,
-               "attention_out": attention_out, "softmax_max": softmax_max, "softmax_sum": softmax_sum, "sinks": sinks,
-               "actual_seq_lengths_query": actual_seq_lengths_query, "actual_seq_lengths_kv": actual_seq_lengths_kv,
-               "query_rope": query_rope, "key_rope": key_rope}
+    tensors = {
+        "query": query,
+        "key": key,
+        "value": value,
+        "sparse_indices": sparse_indices,
+        "d_out": d_out,
+        "attention_out": attention_out,
+        "softmax_max": softmax_max,
+        "softmax_sum": softmax_sum,
+        "sinks": sinks,
+        "actual_seq_lengths_query": actual_seq_lengths_query,
+        "actual_seq_lengths_kv": actual_seq_lengths_kv,
+        "query_rope": query_rope,
+        "key_rope": key_rope,
+    }
     problem = problem_of(tensors, scale_value, sparse_block_size, layout, layout, sparse_mode, kv_merged)
     kernel = SparseFlashAttentionBackward(plan_backward(problem, current_soc(), deterministic))
     kernel.gm_inputs(tensors)
-    kernel.gm_outputs({"d_query": d_query, "d_key": d_key, "d_value": d_value, "d_query_rope": d_query_rope,
-                       "d_key_rope": d_key_rope, "d_sinks": d_sinks}, summed=("d_key", "d_value", "d_key_rope"))
+    kernel.gm_outputs(
+        {
+            "d_query": d_query,
+            "d_key": d_key,
+            "d_value": d_value,
+            "d_query_rope": d_query_rope,
+            "d_key_rope": d_key_rope,
+            "d_sinks": d_sinks,
+        },
+        summed=("d_key", "d_value", "d_key_rope"),
+    )
     return kernel.build(kernel_name)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse flash attention forward in TIK: one task per (query row, key head), online softmax over tiles of tokens."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -150,14 +151,20 @@ def sparse_flash_attention(
     kernel_name: str = "sparse_flash_attention",
 ) -> Any:
     """Entry of the forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    tensors = {"query": query, "key": key, "value": value, "sparse_indices": sparse_indices,
-               "block_table": block_table, "actual_seq_lengths_query": actual_seq_lengths_query,
-               "actual_seq_lengths_kv": actual_seq_lengths_kv, "query_rope": query_rope, "key_rope": key_rope,
-               "sinks": sinks}
+    tensors = {
+        "query": query,
+        "key": key,
+        "value": value,
+        "sparse_indices": sparse_indices,
+        "block_table": block_table,
+        "actual_seq_lengths_query": actual_seq_lengths_query,
+        "actual_seq_lengths_kv": actual_seq_lengths_kv,
+        "query_rope": query_rope,
+        "key_rope": key_rope,
+        "sinks": sinks,
+    }
     problem = problem_of(tensors, scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, kv_merged)
     kernel = SparseFlashAttentionForward(plan_forward(problem, current_soc()))
     kernel.gm_inputs(tensors)
     kernel.gm_outputs({"attention_out": attention_out, "softmax_max": softmax_max, "softmax_sum": softmax_sum})
     return kernel.build(kernel_name)
-
-

@@ -4,6 +4,7 @@
 It follows README.md of this folder formula by formula and shares no code with the kernels. Inputs of any real dtype
 are widened to float64 first; the values they hold must be finite.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -33,11 +34,25 @@ class Row:
 class Problem:
     """Checked float64 arguments with batch and token axes flattened: query (rows, N1, D), key (rows, N2, D)."""
 
-    def __init__(self, op: str, query: npt.ArrayLike, key: npt.ArrayLike, value: npt.ArrayLike | None,
-                 sparse_indices: npt.ArrayLike, scale_value: float, block_table: npt.ArrayLike | None,
-                 q_lengths: npt.ArrayLike | None, kv_lengths: npt.ArrayLike | None, query_rope: npt.ArrayLike | None,
-                 key_rope: npt.ArrayLike | None, block_size: int, layout: str, layout_kv: str | None,
-                 sparse_mode: int, sinks: npt.ArrayLike | None = None):
+    def __init__(
+        self,
+        op: str,
+        query: npt.ArrayLike,
+        key: npt.ArrayLike,
+        value: npt.ArrayLike | None,
+        sparse_indices: npt.ArrayLike,
+        scale_value: float,
+        block_table: npt.ArrayLike | None,
+        q_lengths: npt.ArrayLike | None,
+        kv_lengths: npt.ArrayLike | None,
+        query_rope: npt.ArrayLike | None,
+        key_rope: npt.ArrayLike | None,
+        block_size: int,
+        layout: str,
+        layout_kv: str | None,
+        sparse_mode: int,
+        sinks: npt.ArrayLike | None = None,
+    ):
         q, k = np.asarray(query), np.asarray(key)
         self.op, self.layout, self.q_shape, self.k_shape = op, layout, q.shape, k.shape
         self.sparse_mode, self.block_size, self.scale = sparse_mode, block_size, float(scale_value)
@@ -132,11 +147,21 @@ def _rows(x: npt.ArrayLike) -> np.ndarray:
 
 
 def sparse_flash_attention(
-    query: npt.ArrayLike, key: npt.ArrayLike, value: npt.ArrayLike | None, sparse_indices: npt.ArrayLike,
-    scale_value: float, *, block_table: npt.ArrayLike | None = None,
-    actual_seq_lengths_query: npt.ArrayLike | None = None, actual_seq_lengths_kv: npt.ArrayLike | None = None,
-    query_rope: npt.ArrayLike | None = None, key_rope: npt.ArrayLike | None = None, sparse_block_size: int = 1,
-    layout_query: str = "BSND", layout_kv: str | None = None, sparse_mode: int = 3,
+    query: npt.ArrayLike,
+    key: npt.ArrayLike,
+    value: npt.ArrayLike | None,
+    sparse_indices: npt.ArrayLike,
+    scale_value: float,
+    *,
+    block_table: npt.ArrayLike | None = None,
+    actual_seq_lengths_query: npt.ArrayLike | None = None,
+    actual_seq_lengths_kv: npt.ArrayLike | None = None,
+    query_rope: npt.ArrayLike | None = None,
+    key_rope: npt.ArrayLike | None = None,
+    sparse_block_size: int = 1,
+    layout_query: str = "BSND",
+    layout_kv: str | None = None,
+    sparse_mode: int = 3,
     sinks: npt.ArrayLike | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Attention of every query row over the key blocks its index row names.
@@ -149,9 +174,24 @@ def sparse_flash_attention(
     (B,N2,S1,G) or (N2,T1,G) of the scaled scores with natural exponent. A row that selects nothing has 0 in all three
     (with sinks: the sink and 1); a row beyond its length has 0. Raises OpArgumentError.
     """
-    p = Problem("sparse_flash_attention", query, key, value, sparse_indices, scale_value, block_table,
-                actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope, sparse_block_size,
-                layout_query, layout_kv, sparse_mode, sinks)
+    p = Problem(
+        "sparse_flash_attention",
+        query,
+        key,
+        value,
+        sparse_indices,
+        scale_value,
+        block_table,
+        actual_seq_lengths_query,
+        actual_seq_lengths_kv,
+        query_rope,
+        key_rope,
+        sparse_block_size,
+        layout_query,
+        layout_kv,
+        sparse_mode,
+        sinks,
+    )
     out = np.zeros((len(p.query), p.n1, p.value.shape[2]))
     softmax_max, softmax_sum = np.zeros((2, len(p.query), p.n2, p.group))
     for row in p.rows():
@@ -173,11 +213,22 @@ class Gradients:
 
 
 def sparse_flash_attention_grad(
-    query: npt.ArrayLike, key: npt.ArrayLike, value: npt.ArrayLike | None, sparse_indices: npt.ArrayLike,
-    d_out: npt.ArrayLike, scale_value: float, *, actual_seq_lengths_query: npt.ArrayLike | None = None,
-    actual_seq_lengths_kv: npt.ArrayLike | None = None, query_rope: npt.ArrayLike | None = None,
-    key_rope: npt.ArrayLike | None = None, sparse_block_size: int = 1, layout: str = "BSND", sparse_mode: int = 3,
-    sinks: npt.ArrayLike | None = None, attention_out: npt.ArrayLike | None = None,
+    query: npt.ArrayLike,
+    key: npt.ArrayLike,
+    value: npt.ArrayLike | None,
+    sparse_indices: npt.ArrayLike,
+    d_out: npt.ArrayLike,
+    scale_value: float,
+    *,
+    actual_seq_lengths_query: npt.ArrayLike | None = None,
+    actual_seq_lengths_kv: npt.ArrayLike | None = None,
+    query_rope: npt.ArrayLike | None = None,
+    key_rope: npt.ArrayLike | None = None,
+    sparse_block_size: int = 1,
+    layout: str = "BSND",
+    sparse_mode: int = 3,
+    sinks: npt.ArrayLike | None = None,
+    attention_out: npt.ArrayLike | None = None,
 ) -> Gradients:
     """Gradients of sum(d_out * attention_out); d_out in the shape of attention_out, the rest as in the forward.
 
@@ -185,9 +236,24 @@ def sparse_flash_attention_grad(
     takes it, delta is the sum of d_out * attention_out: where few keys share a row, its rounding outweighs every other.
     Raises OpArgumentError.
     """
-    p = Problem("sparse_flash_attention_grad", query, key, value, sparse_indices, scale_value, None,
-                actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope, sparse_block_size, layout,
-                None, sparse_mode, sinks)
+    p = Problem(
+        "sparse_flash_attention_grad",
+        query,
+        key,
+        value,
+        sparse_indices,
+        scale_value,
+        None,
+        actual_seq_lengths_query,
+        actual_seq_lengths_kv,
+        query_rope,
+        key_rope,
+        sparse_block_size,
+        layout,
+        None,
+        sparse_mode,
+        sinks,
+    )
     do, out = _rows(d_out), None if attention_out is None else _rows(attention_out)
     dq, dk, dv = np.zeros_like(p.query), np.zeros_like(p.key), np.zeros_like(p.value)
     dqr = None if p.query_rope is None else np.zeros_like(p.query_rope)
@@ -207,6 +273,11 @@ def sparse_flash_attention_grad(
             np.add.at(dkr[:, at], row.keys, ds.T @ p.query_rope[row.q_row, heads])
         if d_sinks is not None and p.sinks is not None:
             d_sinks[heads] -= np.exp(p.sinks[heads] - peak) / total * delta
-    return Gradients(p.like_query(dq), p.like_key(dk + dv if value is None else dk),
-                     None if value is None else p.like_key(dv),
-                     None if dqr is None else p.like_query(dqr), None if dkr is None else p.like_key(dkr), d_sinks)
+    return Gradients(
+        p.like_query(dq),
+        p.like_key(dk + dv if value is None else dk),
+        None if value is None else p.like_key(dv),
+        None if dqr is None else p.like_query(dqr),
+        None if dkr is None else p.like_key(dkr),
+        d_sinks,
+    )

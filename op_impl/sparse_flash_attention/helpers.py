@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host-side helpers of sparse attention, NumPy only: lengths, index rows, dense warm-up, workspace size."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -43,9 +44,15 @@ def _integers(op: str, name: str, given: npt.ArrayLike) -> np.ndarray:
 
 
 def check_sparse_indices(
-    sparse_indices: npt.ArrayLike, query_shape: tuple[int, ...], key_shape: tuple[int, ...], *,
-    sparse_block_size: int = 1, layout: str = "BSND", sparse_mode: int = 3,
-    actual_seq_lengths_query: npt.ArrayLike | None = None, actual_seq_lengths_kv: npt.ArrayLike | None = None,
+    sparse_indices: npt.ArrayLike,
+    query_shape: tuple[int, ...],
+    key_shape: tuple[int, ...],
+    *,
+    sparse_block_size: int = 1,
+    layout: str = "BSND",
+    sparse_mode: int = 3,
+    actual_seq_lengths_query: npt.ArrayLike | None = None,
+    actual_seq_lengths_kv: npt.ArrayLike | None = None,
 ) -> None:
     """Refuses index rows that the op accepts but that are most likely a mistake, or that other implementations read
     differently: repeated ids, ids after the first negative one, ids beyond the visible keys among the slots that are
@@ -65,8 +72,9 @@ def check_sparse_indices(
     if sparse_mode not in SPARSE_MODES:
         refuse(op, "sparse_mode", sparse_mode, " or ".join(map(str, SPARSE_MODES)))
     rows = ids.reshape(-1, *ids.shape[-2:])
-    for sequence in sequences(op, tuple(query_shape), tuple(key_shape), layout, actual_seq_lengths_query,
-                              actual_seq_lengths_kv):
+    for sequence in sequences(
+        op, tuple(query_shape), tuple(key_shape), layout, actual_seq_lengths_query, actual_seq_lengths_kv
+    ):
         for i, row in enumerate(sequence.q_rows):
             for n2 in range(ids.shape[-2]):
                 _check_row(op, rows[row, n2], sequence, i, n2, sparse_block_size, sparse_mode)
@@ -78,8 +86,12 @@ def _check_row(op: str, row: np.ndarray, sequence: SequenceRows, i: int, n2: int
     count = int(negative[0]) if negative.size else len(row)
     ids, visible = row[:count], sequence.visible(i, mode)
     if (row[count:] >= 0).any():
-        refuse(op, where, f"id {int(row[count:].max())} after the first negative id at slot {count}",
-               "valid ids first, -1 after them")
+        refuse(
+            op,
+            where,
+            f"id {int(row[count:].max())} after the first negative id at slot {count}",
+            "valid ids first, -1 after them",
+        )
     if len(np.unique(ids)) != count:
         values, times = np.unique(ids, return_counts=True)
         refuse(op, where, f"id {int(values[times > 1][0])} more than once", "unique ids")
@@ -88,33 +100,50 @@ def _check_row(op: str, row: np.ndarray, sequence: SequenceRows, i: int, n2: int
         refuse(op, where, f"id {int(ids.max())} beyond the {visible} visible keys", f"block ids from 0 to {blocks - 1}")
     partial = visible // size
     if size > 1 and visible % size and partial in ids and int(ids[-1]) != partial:
-        refuse(op, where, f"the partial last block {partial} at slot {int(np.flatnonzero(ids == partial)[0])}",
-               f"that block in the last slot, {count - 1}")
+        refuse(
+            op,
+            where,
+            f"the partial last block {partial} at slot {int(np.flatnonzero(ids == partial)[0])}",
+            f"that block in the last slot, {count - 1}",
+        )
 
 
-def dense_sparse_indices(query_shape: tuple[int, ...], kv_tokens: int, *, kv_heads: int = 1,
-                         sparse_block_size: int = 1) -> np.ndarray:
+def dense_sparse_indices(
+    query_shape: tuple[int, ...], kv_tokens: int, *, kv_heads: int = 1, sparse_block_size: int = 1
+) -> np.ndarray:
     """int32 index rows that select every key block of sequences of at most ``kv_tokens`` keys: sparse attention over
     them is dense attention, the KL loss over them the dense warm-up loss. Shape (*query_shape[:-2], kv_heads, K) with
     K = ceil(kv_tokens / sparse_block_size); causal masks and lengths cut the rows in the op itself."""
     if kv_tokens < 1 or sparse_block_size < 1 or kv_heads < 1:
-        refuse("dense_sparse_indices", "kv_tokens, sparse_block_size, kv_heads",
-               f"{kv_tokens}, {sparse_block_size}, {kv_heads}", "at least 1 each")
+        refuse(
+            "dense_sparse_indices",
+            "kv_tokens, sparse_block_size, kv_heads",
+            f"{kv_tokens}, {sparse_block_size}, {kv_heads}",
+            "at least 1 each",
+        )
     blocks = np.arange(-(-kv_tokens // sparse_block_size), dtype=np.int32)
     shape = (*query_shape[:-2], kv_heads, blocks.size)
     return np.ascontiguousarray(np.broadcast_to(blocks, shape))
 
 
-def get_workspace_size(q_rows: int, kv_rows: int, heads: int, head_dim: int, value_dim: int, rope_dim: int, slots: int,
-                    sparse_block_size: int = 1, soc: Soc | None = None) -> int:
+def get_workspace_size(
+    q_rows: int,
+    kv_rows: int,
+    heads: int,
+    head_dim: int,
+    value_dim: int,
+    rope_dim: int,
+    slots: int,
+    sparse_block_size: int = 1,
+    soc: Soc | None = None,
+) -> int:
     """GM workspace of the gradient by the formula of the published A2 implementation; q_rows and kv_rows are tokens of
     all sequences (B * S for BSND). The kernels of this package need less: float32 rows of the key gradients are outputs
     of the primitive, and split-core chips exchange two tiles per core."""
     chip = current_soc() if soc is None else soc
     cores = chip.core_count
     wide = head_dim + rope_dim
-    per_core = (4 * _round(_TILE * wide * 2) + 2 * _round(_TILE * value_dim * 2)
-                + 8 * _round(heads * _TILE * 4))
+    per_core = 4 * _round(_TILE * wide * 2) + 2 * _round(_TILE * value_dim * 2) + 8 * _round(heads * _TILE * 4)
     sums = _round(4 * q_rows * heads * wide) + _round(4 * kv_rows * wide) + _round(4 * kv_rows * value_dim)
     scatter = _CORES * 2 * slots * sparse_block_size * (wide + value_dim) * 4
     return _SYSTEM_BYTES + cores * per_core + sums + scatter

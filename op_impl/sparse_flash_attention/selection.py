@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequences of a BSND or TND batch and the key tokens that a query row selects, in NumPy. Shared by the goldens of
 the sparse-attention ops and by :mod:`helpers`; the kernels have their own code."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -65,9 +66,16 @@ def selected_tokens(ids: Seq[int] | np.ndarray, visible: int, block_size: int) -
     return np.asarray(tokens, np.int64)
 
 
-def sequences(op: str, q_shape: tuple[int, ...], kv_shape: tuple[int, ...], layout: str,
-              q_lengths: npt.ArrayLike | None, kv_lengths: npt.ArrayLike | None, layout_kv: str | None = None,
-              block_table: npt.ArrayLike | None = None) -> Iterator[SequenceRows]:
+def sequences(
+    op: str,
+    q_shape: tuple[int, ...],
+    kv_shape: tuple[int, ...],
+    layout: str,
+    q_lengths: npt.ArrayLike | None,
+    kv_lengths: npt.ArrayLike | None,
+    layout_kv: str | None = None,
+    block_table: npt.ArrayLike | None = None,
+) -> Iterator[SequenceRows]:
     """Sequences of tensors with these shapes. Lengths are counts for BSND and for paged keys, inclusive prefix sums
     for TND; None in BSND means all tokens. Raises OpArgumentError."""
     if layout not in LAYOUTS:
@@ -109,16 +117,21 @@ def _parts(op: str, side: str, shape: tuple[int, ...], layout: str, lengths: npt
     return [np.arange(a, b) for a, b in zip(starts, ends, strict=False)]
 
 
-def _pages(op: str, shape: tuple[int, ...], lengths: npt.ArrayLike | None, block_table: npt.ArrayLike | None,
-           batch: int) -> list[np.ndarray]:
+def _pages(
+    op: str, shape: tuple[int, ...], lengths: npt.ArrayLike | None, block_table: npt.ArrayLike | None, batch: int
+) -> list[np.ndarray]:
     """Rows of key flattened to (blocks * block_size, N2, D)."""
     if lengths is None or block_table is None:
         refuse(op, "block_table, actual_seq_lengths_kv", "None", f"both, for layout_kv {PAGED}")
     counts, table = np.asarray(lengths), np.asarray(block_table)
     page = shape[1]
     if table.ndim != 2 or len(table) != batch or counts.shape != (batch,):
-        refuse(op, "block_table, actual_seq_lengths_kv", f"of shapes {table.shape}, {counts.shape}",
-               f"({batch}, pages) and ({batch},)")
+        refuse(
+            op,
+            "block_table, actual_seq_lengths_kv",
+            f"of shapes {table.shape}, {counts.shape}",
+            f"({batch}, pages) and ({batch},)",
+        )
     out = []
     for row, count in zip(table, counts, strict=False):
         if not 0 <= count <= row.size * page:

@@ -172,9 +172,7 @@ class ScanKernel:
     def x_at(self, task: Task, block: Any) -> Any:
         """First element of the block in x, y and their gradients; rows are heads * P apart."""
         p = self.problem
-        return self.scalar.hold(
-            ((task.batch * p.rows + block * self.plan.block) * p.heads + task.head) * p.size
-        )
+        return self.scalar.hold(((task.batch * p.rows + block * self.plan.block) * p.heads + task.head) * p.size)
 
     def bc_at(self, batch: Any, block: Any, group: Any) -> Any:
         """First element of the block in b, c and their gradients; rows are groups * N apart."""
@@ -197,9 +195,7 @@ class ScanKernel:
         """L1 tile ``target`` = the block of x, dy, b or c."""
         p = self.problem
         columns, copies = (p.state, p.groups) if source in ("b", "c") else (p.size, p.heads)
-        self.moves.to_l1(
-            self.buffers[target], self.gm[source], start, self.plan.block, columns, columns * copies
-        )
+        self.moves.to_l1(self.buffers[target], self.gm[source], start, self.plan.block, columns, columns * copies)
 
     def load_state(self, source: str, task: Task) -> None:
         """``state`` = the task's (P, N) matrix of ``source``, as ``[N/16, P, 16]``."""
@@ -217,9 +213,7 @@ class ScanKernel:
         """First columns of the pieces of the state."""
         return iter(range(0, self.problem.state, self.plan.columns))
 
-    def product(
-        self, phase: str, target: Tile, m: int, k: int, n: int, left: Operand, right: Operand
-    ) -> None:
+    def product(self, phase: str, target: Tile, m: int, k: int, n: int, left: Operand, right: Operand) -> None:
         """UB target ``[n/16, m, 16]`` = left (m, k) @ right (k, n). Left is stored (m, k), or (k, m) when
         turned; right (n, k), or (k, n) when turned."""
         b, cube, tag = self.buffers, self.cube, phase.replace(".", "_")
@@ -251,13 +245,7 @@ class ScanKernel:
             for c in self.pieces():
                 columns, piece = self.plan.columns, b["state"].shift(c * p.size)
                 self.product(
-                    "advance",
-                    b["delta"],
-                    p.size,
-                    rows,
-                    columns,
-                    (b["scaled"], True),
-                    (b[right].shift(c * rows), True),
+                    "advance", b["delta"], p.size, rows, columns, (b["scaled"], True), (b[right].shift(c * rows), True)
                 )
                 v.add(piece, piece, b["delta"], p.size * columns)
 

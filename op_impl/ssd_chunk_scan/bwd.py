@@ -54,12 +54,7 @@ class ScanBackward(ScanKernel):
                 self.gm_workspace(name, "float32", p.batch * p.heads * p.rows * p.state)
             if cores > 1:
                 self.gm["barrier"] = self.tik.Tensor(
-                    "int64",
-                    (cores * _BARRIER_WORDS,),
-                    tik.scope_gm,
-                    "barrier",
-                    is_workspace=True,
-                    is_atomic_add=True,
+                    "int64", (cores * _BARRIER_WORDS,), tik.scope_gm, "barrier", is_workspace=True, is_atomic_add=True
                 )
 
     def task(self, core: Any, task: Task) -> None:
@@ -86,12 +81,7 @@ class ScanBackward(ScanKernel):
     def _block(self, core: Any, task: Task, turn: Any) -> None:
         block = self.scalar.hold(task.first + turn)
         at_x, at_bc = self.x_at(task, block), self.bc_at(task.batch, block, task.group)
-        for target, source, at in (
-            ("x", "x", at_x),
-            ("dy", "dy", at_x),
-            ("b", "b", at_bc),
-            ("c", "c", at_bc),
-        ):
+        for target, source, at in (("x", "x", at_x), ("dy", "dy", at_x), ("b", "b", at_bc), ("c", "c", at_bc)):
             self.load_operand(target, source, at)
         _, growth = self.load_rows(task, block)
         self._load_states(core, turn, growth)
@@ -185,16 +175,12 @@ class ScanBackward(ScanKernel):
             state = first * p.size
             with b.phase("dbc"):
                 self.moves.to_tile(b["grad_half"], self.gm["c"], at, rows, columns, p.groups * p.state)
-                self._piece(
-                    (b["ds"], False), b["b"].shift(piece), (b["dy"], False), b["h"].shift(state), b["grow"]
-                )
+                self._piece((b["ds"], False), b["b"].shift(piece), (b["dy"], False), b["h"].shift(state), b["grow"])
                 for c in range(0, columns, CUBE_BLOCK):
                     v.convert(b["turn"], b["grad_half"].shift(c * rows), count)
                     v.mul_add(b["row_sums"], b["turn"], b["inter"].shift(c * rows), count)
                 self._store_piece("c", task, block, at, piece)
-                self._piece(
-                    (b["ds"], True), b["c"].shift(piece), (b["x"], False), b["dh"].shift(state), weights
-                )
+                self._piece((b["ds"], True), b["c"].shift(piece), (b["x"], False), b["dh"].shift(state), weights)
                 self._store_piece("b", task, block, at, piece)
 
     def _piece(self, inner: Operand, right: Any, outer: Operand, state: Any, lanes: Any) -> None:

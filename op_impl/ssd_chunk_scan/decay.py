@@ -22,9 +22,7 @@ _FULL = VECTOR_REPEAT_BYTES // BLOCK_BYTES
 class Decay:
     """Works on the plan's buffers ``da_row, cs_row, cs, work, grow, rest, line, turn``."""
 
-    def __init__(
-        self, tik_instance: Any, plan: ScanPlan, buffers: Buffers, vector: VectorUnit, rows: RowUnit
-    ):
+    def __init__(self, tik_instance: Any, plan: ScanPlan, buffers: Buffers, vector: VectorUnit, rows: RowUnit):
         self._tik = tik_instance
         self._plan = plan
         self._b = buffers
@@ -43,10 +41,7 @@ class Decay:
         """Overwrite the elements (i, j) of a 16x16 tile for which ``where(i, j)``."""
         for first in range(0, CUBE_BLOCK, _ROWS):
             bits = sum(
-                1 << (i * CUBE_BLOCK + j)
-                for i in range(_ROWS)
-                for j in range(CUBE_BLOCK)
-                if where(first + i, j)
+                1 << (i * CUBE_BLOCK + j) for i in range(_ROWS) for j in range(CUBE_BLOCK) if where(first + i, j)
             )
             if bits:
                 self._tik.vec_dup([0, bits], tile[first * CUBE_BLOCK], value, 1, _FULL)

@@ -26,25 +26,16 @@ AXES = dict(x=1, da=2, B=1, C=1, dy=1, d_final=0, initial_states=0)
 
 
 def checked(
-    op: str,
-    x: npt.ArrayLike,
-    da: npt.ArrayLike,
-    b: npt.ArrayLike,
-    c: npt.ArrayLike,
-    states: npt.ArrayLike | None,
+    op: str, x: npt.ArrayLike, da: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, states: npt.ArrayLike | None
 ) -> tuple[np.ndarray, ...]:
     """The arguments in float64, B and C repeated for every head, states zeros when None. Raises
     OpArgumentError."""
     x, da, b, c = (np.asarray(v, np.float64) for v in (x, da, b, c))
     if x.ndim != 4:
-        raise OpArgumentError(
-            describe(op, "rank of x", f"{x.ndim} (shape {x.shape})", "4, shape (B, S, H, P)")
-        )
+        raise OpArgumentError(describe(op, "rank of x", f"{x.ndim} (shape {x.shape})", "4, shape (B, S, H, P)"))
     batch, steps, heads, size = x.shape
     if da.shape != (batch, heads, steps):
-        raise OpArgumentError(
-            describe(op, "da", f"of shape {da.shape}", f"(B, H, S) = {(batch, heads, steps)}")
-        )
+        raise OpArgumentError(describe(op, "da", f"of shape {da.shape}", f"(B, H, S) = {(batch, heads, steps)}"))
     if b.ndim != 4 or b.shape != c.shape or b.shape[:2] != (batch, steps) or heads % b.shape[2]:
         raise OpArgumentError(
             describe(
@@ -66,9 +57,7 @@ def _states(x: np.ndarray, da: np.ndarray, b: np.ndarray, h: np.ndarray) -> np.n
     """States before every step and after the last, (S+1, B, H, P, N)."""
     out = [h]
     for t in range(x.shape[1]):
-        out.append(
-            np.exp(da[:, :, t])[..., None, None] * out[-1] + np.einsum("bhp,bhn->bhpn", x[:, t], b[:, t])
-        )
+        out.append(np.exp(da[:, :, t])[..., None, None] * out[-1] + np.einsum("bhp,bhn->bhpn", x[:, t], b[:, t]))
     return np.stack(out)
 
 
@@ -153,24 +142,16 @@ def ssd_by_chunks(
         cs = np.cumsum(da[:, :, at], 2)
         seg = cs[..., :, None] - cs[..., None, :]
         lower = np.tril(np.ones(seg.shape[-2:], bool))
-        scores = np.einsum("bihn,bjhn->bhij", c[:, at], b[:, at]) * np.where(
-            lower, np.exp(np.where(lower, seg, 0)), 0
-        )
+        scores = np.einsum("bihn,bjhn->bhij", c[:, at], b[:, at]) * np.where(lower, np.exp(np.where(lower, seg, 0)), 0)
         y[:, at] = np.einsum("bhij,bjhp->bihp", scores, x[:, at])
         y[:, at] += np.einsum("bhi,bihn,bhpn->bihp", np.exp(cs), c[:, at], h)
         rest = np.exp(cs[..., -1:] - cs)
-        h = np.exp(cs[..., -1])[..., None, None] * h + np.einsum(
-            "bhj,bjhp,bjhn->bhpn", rest, x[:, at], b[:, at]
-        )
+        h = np.exp(cs[..., -1])[..., None, None] * h + np.einsum("bhj,bjhp,bjhn->bhpn", rest, x[:, at], b[:, at])
     return y, h
 
 
 def split_packed(
-    op: str,
-    first: str,
-    cu_seqlens: Sequence[int],
-    given: Mapping[str, npt.ArrayLike | None],
-    axes: Mapping[str, int],
+    op: str, first: str, cu_seqlens: Sequence[int], given: Mapping[str, npt.ArrayLike | None], axes: Mapping[str, int]
 ) -> list[dict[str, Any]]:
     """The arguments of every sequence of a packed batch, without those that are None. ``axes``: the axis of the
     steps, or 0 for one row per sequence; argument ``first`` is (1, S, ...). Raises OpArgumentError."""
@@ -188,9 +169,7 @@ def split_packed(
     count = len(bounds) - 1
     for name, x in arrays.items():
         if axes[name] == 0 and len(x) != count:
-            raise OpArgumentError(
-                describe(op, name, f"of shape {x.shape}", f"{count} rows, one per sequence")
-            )
+            raise OpArgumentError(describe(op, name, f"of shape {x.shape}", f"{count} rows, one per sequence"))
         if axes[name] > 0 and (x.ndim <= axes[name] or x.shape[axes[name]] != bounds[-1]):
             wanted = f"S = {bounds[-1]} steps along axis {axes[name]}"
             raise OpArgumentError(describe(op, name, f"of shape {x.shape}", wanted))

@@ -32,9 +32,7 @@ def mamba3_chunk_scan(
 ) -> Any:
     """Entry of the Mamba-3 forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as
     op_info states them."""
-    problem = problem_of(
-        "mamba3_chunk_scan", v, k, chunk_size, first_chunks, initial_states, rank=rank, weighted=True
-    )
+    problem = problem_of("mamba3_chunk_scan", v, k, chunk_size, first_chunks, initial_states, rank=rank, weighted=True)
     kernel = ScanForward(problem, plan_forward(problem, current_soc()))
     kernel.declare()
     return kernel.build(kernel_name)

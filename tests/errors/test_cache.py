@@ -52,10 +52,7 @@ DAMAGES = {
     "bit_of_program": (lambda raw: flipped(raw, len(raw) - 1), "CRC-32"),
     "bit_of_key": (lambda raw: flipped(raw, 30), "CRC-32"),
     "bit_of_length": (lambda raw: flipped(raw, 9), "instead of"),
-    "other_version": (
-        lambda raw: raw[:4] + b"\x63\0\0\0" + raw[8:],
-        "version 99; this release reads version 1",
-    ),
+    "other_version": (lambda raw: raw[:4] + b"\x63\0\0\0" + raw[8:], "version 99; this release reads version 1"),
     "other_key": (lambda raw: pack(KEY + "0", PROGRAM), "another key"),
 }
 
@@ -107,16 +104,12 @@ def failing(number: int):
 def test_folder_refuses_files(cache: ProgramCache, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     stored(cache)
     monkeypatch.setattr("tempfile.mkstemp", failing(number))
-    with pytest.warns(
-        RuntimeWarning, match=f"cannot write .*{errno.errorcode[number]}.*going on with programs in mem"
-    ):
+    with pytest.warns(RuntimeWarning, match=f"cannot write .*{errno.errorcode[number]}.*going on with programs in mem"):
         assert cache.put("toy", KEY + "1", PROGRAM) is None
     assert cache.get("toy", KEY) == PROGRAM  # what is there can still be read
 
 
-def test_full_disk_leaves_the_old_file_and_no_rest(
-    cache: ProgramCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_leaves_the_old_file_and_no_rest(cache: ProgramCache, monkeypatch: pytest.MonkeyPatch) -> None:
     path = stored(cache)
     monkeypatch.setattr("os.replace", failing(errno.ENOSPC))
     with pytest.warns(RuntimeWarning, match="ENOSPC"):

@@ -40,9 +40,7 @@ class Call(nn.Cell):
         return mco.ops.flash_attention(query, key, value, **self.attrs)
 
 
-def refused(
-    error: type, text: str, shapes: tuple = (Q, KV, KV), tensors: tuple | None = None, **attrs: Any
-) -> None:
+def refused(error: type, text: str, shapes: tuple = (Q, KV, KV), tensors: tuple | None = None, **attrs: Any) -> None:
     """The same error and text in both modes, and a working op afterwards."""
     given = tensors if tensors is not None else tuple(zeros(*shape) for shape in shapes)
     try:
@@ -61,36 +59,15 @@ SHAPES = {
     ),
     "rank_key": ((Q, (2, 9, 16), KV), r"rank of key is 3 .*accepted: 4, shape \(B, N2, S2, D\)"),
     "rank_value": ((Q, KV, (2, 9, 16)), r"rank of value is 3 .*accepted: 4, shape \(B, N2, S2, D\)"),
-    "batch": (
-        (Q, (3, 2, 9, 16), (3, 2, 9, 16)),
-        r"key is of shape \(3, 2, 9, 16\); accepted: .*B = 2 and D = 16",
-    ),
-    "head_dim": (
-        (Q, (2, 2, 9, 8), (2, 2, 9, 8)),
-        r"key is of shape \(2, 2, 9, 8\); accepted: .*B = 2 and D = 16",
-    ),
-    "value": (
-        (Q, KV, (2, 2, 8, 16)),
-        r"value is of shape \(2, 2, 8, 16\); accepted: the shape of key \(2, 2, 9, 16\)",
-    ),
-    "heads": (
-        (Q, (2, 3, 9, 16), (2, 3, 9, 16)),
-        "head count N1 of query is 4; accepted: a multiple of N2 = 3 of key",
-    ),
-    "no_kv_heads": (
-        (Q, (2, 0, 9, 16), (2, 0, 9, 16)),
-        "head count N1 of query is 4; accepted: a multiple of N2 = 0",
-    ),
-    "d_257": (
-        ((2, 4, 17, 257), (2, 2, 9, 257), (2, 2, 9, 257)),
-        "head size D of query is 257; accepted: 1 to 256",
-    ),
+    "batch": ((Q, (3, 2, 9, 16), (3, 2, 9, 16)), r"key is of shape \(3, 2, 9, 16\); accepted: .*B = 2 and D = 16"),
+    "head_dim": ((Q, (2, 2, 9, 8), (2, 2, 9, 8)), r"key is of shape \(2, 2, 9, 8\); accepted: .*B = 2 and D = 16"),
+    "value": ((Q, KV, (2, 2, 8, 16)), r"value is of shape \(2, 2, 8, 16\); accepted: the shape of key \(2, 2, 9, 16\)"),
+    "heads": ((Q, (2, 3, 9, 16), (2, 3, 9, 16)), "head count N1 of query is 4; accepted: a multiple of N2 = 3 of key"),
+    "no_kv_heads": ((Q, (2, 0, 9, 16), (2, 0, 9, 16)), "head count N1 of query is 4; accepted: a multiple of N2 = 0"),
+    "d_257": (((2, 4, 17, 257), (2, 2, 9, 257), (2, 2, 9, 257)), "head size D of query is 257; accepted: 1 to 256"),
     "d_0": (((2, 4, 17, 0), (2, 2, 9, 0), (2, 2, 9, 0)), "head size D of query is 0; accepted: 1 to 256"),
     "no_queries": (((2, 4, 0, 16), KV, KV), "sequence lengths S1, S2 is 0, 9; accepted: at least 1 each"),
-    "no_keys": (
-        (Q, (2, 2, 0, 16), (2, 2, 0, 16)),
-        "sequence lengths S1, S2 is 17, 0; accepted: at least 1 each",
-    ),
+    "no_keys": ((Q, (2, 2, 0, 16), (2, 2, 0, 16)), "sequence lengths S1, S2 is 17, 0; accepted: at least 1 each"),
 }
 
 
@@ -138,10 +115,7 @@ MASKS = {
         (1, 1, 1, 17, 9),
         rf"rank of attn_mask is 5 .*accepted: 1 to 4, broadcastable to \(B, N1, S1, S2\) = {FULL}",
     ),
-    "keys": (
-        (17, 10),
-        rf"attn_mask is of shape \(17, 10\); accepted: a shape that broadcasts to .* = {FULL}",
-    ),
+    "keys": ((17, 10), rf"attn_mask is of shape \(17, 10\); accepted: a shape that broadcasts to .* = {FULL}"),
     "queries": ((16, 9), r"attn_mask is of shape \(16, 9\); accepted: a shape that broadcasts"),
     "heads": ((2, 17, 9), r"attn_mask is of shape \(2, 17, 9\); accepted: a shape that broadcasts"),
     "batch": ((3, 1, 17, 9), r"attn_mask is of shape \(3, 1, 17, 9\); accepted: a shape that broadcasts"),
@@ -170,11 +144,7 @@ OPTIONAL = {
         {"real_shift": zeros(17, 9)},
         rf"real_shift is of shape \(17, 9\); accepted: \(1 or B, N1, 1 or S1, S2\) with .* = {FULL}",
     ),
-    "shift_heads": (
-        OpArgumentError,
-        {"real_shift": zeros(1, 1, 17, 9)},
-        r"real_shift is of shape \(1, 1, 17, 9\)",
-    ),
+    "shift_heads": (OpArgumentError, {"real_shift": zeros(1, 1, 17, 9)}, r"real_shift is of shape \(1, 1, 17, 9\)"),
     "drop_dtype": (
         OpDtypeError,
         {"drop_mask": zeros(*(2, 4, 17, 9), dtype=np.int8), "keep_prob": 0.5},
@@ -210,11 +180,7 @@ OPTIONAL = {
         {"actual_seq_kvlen": (9, -1)},
         r"actual_seq_kvlen is \[9, -1\]; accepted: integers from 0 to 9",
     ),
-    "kvlen_float": (
-        OpArgumentError,
-        {"actual_seq_kvlen": (9, 1.5)},
-        "actual_seq_kvlen is .*; accepted: integers",
-    ),
+    "kvlen_float": (OpArgumentError, {"actual_seq_kvlen": (9, 1.5)}, "actual_seq_kvlen is .*; accepted: integers"),
 }
 
 
@@ -232,10 +198,7 @@ ATTRIBUTES = {
     "seed": ({"seed": -1}, "seed is -1; accepted: 0 <= seed"),
     "seed_float": ({"seed": 0.5}, r"seed is 0.5 \(float\); accepted: an int"),
     "mode": ({"sparse_mode": 2}, "sparse_mode is 2; accepted: sparse_mode in"),
-    "band": (
-        {"sparse_mode": 4, "pre_tokens": -5, "next_tokens": 2},
-        ".*pre_tokens.*accepted: .*the band must not",
-    ),
+    "band": ({"sparse_mode": 4, "pre_tokens": -5, "next_tokens": 2}, ".*pre_tokens.*accepted: .*the band must not"),
     "blocks": ({"prev_block_num": -1}, ".*prev_block_num = -1; accepted: .*counts of blocks"),
     "strategy": ({"tiling_stgy_name": "best"}, "tiling_stgy_name is .*'best'; accepted: .*auto"),
     "precision": ({"high_precision": 1}, "high_precision is 1 .*; accepted: True or False"),

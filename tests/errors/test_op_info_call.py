@@ -17,13 +17,7 @@ SHAPES = {
     "attn_mask": (1, 4, 63, 208),
     "actual_seq_qlen": (8,),
 }
-DTYPES = {
-    "query": "float16",
-    "key": "float16",
-    "value": "float16",
-    "attn_mask": "float16",
-    "actual_seq_qlen": "int32",
-}
+DTYPES = {"query": "float16", "key": "float16", "value": "float16", "attn_mask": "float16", "actual_seq_qlen": "int32"}
 BF16 = {"query": "bfloat16", "key": "bfloat16", "value": "bfloat16"}
 HEAD = "flash_attention: "
 
@@ -273,14 +267,7 @@ CASES: dict[str, tuple[dict, dict, dict, str, type[Exception], str]] = {
         "dtype of key is float32 (given: query float16, key float32, value float16, attn_mask float16, "
         "actual_seq_qlen int32); accepted: bfloat16 or float16; combinations: query float16, key float16",
     ),
-    "mask_dtype": (
-        {},
-        {"attn_mask": "uint8"},
-        {},
-        "Ascend910A",
-        OpDtypeError,
-        "dtype of attn_mask is uint8 (given",
-    ),
+    "mask_dtype": ({}, {"attn_mask": "uint8"}, {}, "Ascend910A", OpDtypeError, "dtype of attn_mask is uint8 (given"),
     "bf16_on_910a": (
         {},
         BF16,
@@ -359,9 +346,7 @@ op:
         ("N >= 0", {"shape": "N // k"}, "shape of y"),
     ],
 )
-def test_division_by_zero_names_the_expression(
-    tmp_path: Any, expr: str, changes: dict[str, str], what: str
-) -> None:
+def test_division_by_zero_names_the_expression(tmp_path: Any, expr: str, changes: dict[str, str], what: str) -> None:
     spec = _divided(tmp_path, expr, **changes)
     assert spec.infer({"x": (4,)}, {"x": "float16"}, {"k": 2}, "Ascend910A")
     with pytest.raises(OpArgumentError) as error:

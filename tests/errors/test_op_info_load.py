@@ -234,13 +234,9 @@ def test_one_finding_where_the_file_is_broken(tmp_path: Path, name: str) -> None
     message = _load(tmp_path, text)
     assert expected in message
     changed = GOOD[: GOOD.index(old)].count("\n") + 1
-    lines = {
-        int(line.split("toy.yaml:")[1].split(":")[0]) for line in message.splitlines() if expected in line
-    }
+    lines = {int(line.split("toy.yaml:")[1].split(":")[0]) for line in message.splitlines() if expected in line}
     near = set(range(changed, changed + new.count("\n") + 2))
-    enclosing = {
-        i for i, line in enumerate(text.splitlines(), 1) if not line.startswith("    ")
-    }  # op or section
+    enclosing = {i for i, line in enumerate(text.splitlines(), 1) if not line.startswith("    ")}  # op or section
     assert lines & near or lines <= enclosing, (lines, changed)
 
 
@@ -284,8 +280,7 @@ def test_two_ops_with_one_function_name(tmp_path: Path) -> None:
 
 def test_gradient_that_leads_back_to_itself(tmp_path: Path) -> None:
     text = GOOD.replace(
-        "  bprop: none",
-        "  bprop:\n    x: scale_grad(x, dout[0], bias, factor)\n    d_y, bias: non_differentiable",
+        "  bprop: none", "  bprop:\n    x: scale_grad(x, dout[0], bias, factor)\n    d_y, bias: non_differentiable"
     )
     assert "op scale_grad: its gradient formulas lead back to itself" in _load(tmp_path, text)
 
@@ -305,9 +300,7 @@ def test_file_with_a_foreign_tag(tmp_path: Path) -> None:
 
 
 def test_file_that_is_a_list(tmp_path: Path) -> None:
-    assert "toy.yaml:1: the file holds list; accepted: a mapping from op name to op" in _load(
-        tmp_path, "- scale\n"
-    )
+    assert "toy.yaml:1: the file holds list; accepted: a mapping from op name to op" in _load(tmp_path, "- scale\n")
 
 
 def test_folder_without_files(tmp_path: Path) -> None:

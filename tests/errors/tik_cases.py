@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the TIK front end's messages share: tensors, a case, and the check of its text."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

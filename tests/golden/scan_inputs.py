@@ -40,8 +40,6 @@ def check_finite_differences(function, inputs, gradients, cotangents, step=1e-5)
     for name, value in inputs.items():
         direction = rng.standard_normal(value.shape)
         both = [function(**(inputs | {name: value + sign * step * direction})) for sign in (1, -1)]
-        change = sum(np.sum(c * (up - down)) for c, up, down in zip(cotangents, *both, strict=True)) / (
-            2 * step
-        )
+        change = sum(np.sum(c * (up - down)) for c, up, down in zip(cotangents, *both, strict=True)) / (2 * step)
         expected = np.sum(gradients[name] * direction)
         assert abs(change - expected) <= 1e-7 * max(1.0, abs(expected)), name

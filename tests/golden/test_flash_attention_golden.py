@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden of flash_attention against finite differences, a second formula and MindSpore's autograd."""
+
 from __future__ import annotations
 
 import subprocess
@@ -59,14 +60,20 @@ CASES = {
     "causal_square_17": Case((1, 2, 2, 17, 17, 8), sparse_mode=3),
     "causal_S1-15_S2-63": Case((1, 2, 1, 15, 63, 8), sparse_mode=3),
     "causal_S1-63_S2-15_empty_rows": Case((1, 2, 1, 63, 15, 8), sparse_mode=3),
-    "causal_lengths": Case((3, 2, 1, 17, 33, 8), sparse_mode=3, actual_seq_qlen=[17, 0, 5],
-                           actual_seq_kvlen=[4, 33, 31]),
+    "causal_lengths": Case(
+        (3, 2, 1, 17, 33, 8), sparse_mode=3, actual_seq_qlen=[17, 0, 5], actual_seq_kvlen=[4, 33, 31]
+    ),
     "band_pre5_next2": Case((1, 2, 2, 33, 47, 8), sparse_mode=4, pre_tokens=5, next_tokens=2),
     "band_next_negative": Case((1, 1, 1, 33, 17, 8), sparse_mode=4, pre_tokens=9, next_tokens=-3),
-    "band_lengths": Case((2, 2, 2, 17, 33, 8), sparse_mode=4, pre_tokens=3, next_tokens=0,
-                         actual_seq_qlen=[3, 17], actual_seq_kvlen=[33, 1]),
-    "band_int64_max_tokens": Case((1, 1, 1, 15, 17, 8), sparse_mode=4, pre_tokens=2**63 - 1,
-                                  next_tokens=2**63 - 1),
+    "band_lengths": Case(
+        (2, 2, 2, 17, 33, 8),
+        sparse_mode=4,
+        pre_tokens=3,
+        next_tokens=0,
+        actual_seq_qlen=[3, 17],
+        actual_seq_kvlen=[33, 1],
+    ),
+    "band_int64_max_tokens": Case((1, 1, 1, 15, 17, 8), sparse_mode=4, pre_tokens=2**63 - 1, next_tokens=2**63 - 1),
     "mode0_ignores_tokens": Case((1, 1, 1, 15, 17, 8), pre_tokens=0, next_tokens=0),
     "lengths_zero_kv": Case((2, 2, 1, 15, 17, 8), actual_seq_qlen=[15, 7], actual_seq_kvlen=[0, 17]),
     "blocks_prev0_next0_S200": Case((1, 1, 1, 200, 257, 4), prev_block_num=0, next_block_num=0),
@@ -78,11 +85,21 @@ CASES = {
     "dropout_0.9_seed7": Case((2, 2, 1, 17, 63, 8), keep_prob=0.9, seed=7),
     "dropout_0.1_seed-1": Case((1, 2, 2, 63, 17, 8), keep_prob=0.1, seed=-1),
     "drop_mask_keep1": Case((1, 2, 2, 15, 17, 8), ("drop_mask",)),
-    "drop_mask_0.8_causal_bias": Case((2, 4, 2, 17, 33, 8), ("drop_mask", "real_shift"), keep_prob=0.8,
-                                      sparse_mode=3),
-    "all_at_once": Case((2, 4, 2, 33, 63, 8), ("attn_mask", "real_shift"), keep_prob=0.7, seed=3,
-                        sparse_mode=4, pre_tokens=20, next_tokens=4, actual_seq_qlen=[33, 15],
-                        actual_seq_kvlen=[63, 17], prev_block_num=1, next_block_num=0, scale_value=0.2),
+    "drop_mask_0.8_causal_bias": Case((2, 4, 2, 17, 33, 8), ("drop_mask", "real_shift"), keep_prob=0.8, sparse_mode=3),
+    "all_at_once": Case(
+        (2, 4, 2, 33, 63, 8),
+        ("attn_mask", "real_shift"),
+        keep_prob=0.7,
+        seed=3,
+        sparse_mode=4,
+        pre_tokens=20,
+        next_tokens=4,
+        actual_seq_qlen=[33, 15],
+        actual_seq_kvlen=[63, 17],
+        prev_block_num=1,
+        next_block_num=0,
+        scale_value=0.2,
+    ),
 }
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -135,8 +152,9 @@ def test_forward_matches_einsum_with_scipy_softmax(case):
     out, row_max, row_sum = flash_attention(q, k, v, **options)
     some = visible.any(-1)
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose((row_max + np.log(np.where(some, row_sum, 1)))[some],
-                               logsumexp(scores, axis=-1)[some], rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        (row_max + np.log(np.where(some, row_sum, 1)))[some], logsumexp(scores, axis=-1)[some], rtol=1e-12, atol=1e-13
+    )
     np.testing.assert_allclose(row_max[some], scores.max(-1)[some], rtol=1e-12, atol=1e-13)
     for x in (out, row_max, row_sum):
         assert x.dtype == np.float64
@@ -171,8 +189,9 @@ def test_matches_mindspore_autograd_of_the_composition(case):
     b, n1, n2, s1, s2, d = case.shape
     ops = ms.ops
     # Scalars go in as tensors: a Python float would be rounded to float32 before it meets a float64 tensor.
-    constants = [ms.Tensor(x, ms.float64) for x in
-                 (scale, visible, shift, factor, ~visible.any(-1, keepdims=True), d_out)]
+    constants = [
+        ms.Tensor(x, ms.float64) for x in (scale, visible, shift, factor, ~visible.any(-1, keepdims=True), d_out)
+    ]
 
     def heads(x):
         return ops.broadcast_to(x.reshape(b, n2, 1, s2, d), (b, n2, n1 // n2, s2, d)).reshape(b, n1, s2, d)
@@ -283,8 +302,9 @@ def test_op_impl_refuses_its_folder_name():
     folder = Path(ms_custom_ops.op_impl.__file__).parent
     if folder.name != "op_impl":
         pytest.skip("installed without a folder named op_impl")
-    run = subprocess.run([sys.executable, "-c", "import op_impl"], cwd=folder.parent, text=True,
-                         capture_output=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", "import op_impl"], cwd=folder.parent, text=True, capture_output=True, check=False
+    )
     assert run.returncode == 1
     assert "ImportError: import ms_custom_ops.op_impl" in run.stderr
 
@@ -294,6 +314,7 @@ def test_op_impl_refuses_its_folder_name():
 
 def word_by_element(seed, index, i, j):
     """The definition of the README with Python integers."""
+
     def signed(x):
         return (x + 2**31) % 2**32 - 2**31
 
@@ -376,8 +397,10 @@ def test_dropout_is_uncorrelated_between_diagonals_heads_and_seeds(shape, keep_p
     x = dropout_keep_mask(5, 2, 2, *shape, keep_prob) - keep_prob
     heads = x.reshape(4, *shape)
     pairs = [(heads[a], heads[b]) for a in range(4) for b in range(a)]
-    pairs += [(heads[0], dropout_keep_mask(seed, 1, 1, *shape, keep_prob)[0, 0] - keep_prob)
-              for seed in (4, 6, 7, 69, 5 + 2**32)]
+    pairs += [
+        (heads[0], dropout_keep_mask(seed, 1, 1, *shape, keep_prob)[0, 0] - keep_prob)
+        for seed in (4, 6, 7, 69, 5 + 2**32)
+    ]
     pairs += [(heads[0, 1:, 1:], heads[0, :-1, :-1]), (heads[0, 1:, :-1], heads[0, :-1, 1:])]
     for number, (a, b) in enumerate(pairs):
         assert deviation(a, b, variance) < 5, f"pair {number}"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The goldens of lightning_indexer and of the indexer's KL loss."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,8 +12,11 @@ from ms_custom_ops.op_impl.lightning_indexer.golden import HIGHEST, LOWEST, ligh
 
 def index_tensors(s1=5, s2=17, n1=3, d=8, batch=2, seed=0):
     rng = np.random.default_rng(seed)
-    return (rng.standard_normal((batch, s1, n1, d)), rng.standard_normal((batch, s2, 1, d)),
-            rng.standard_normal((batch, s1, n1)))
+    return (
+        rng.standard_normal((batch, s1, n1, d)),
+        rng.standard_normal((batch, s2, 1, d)),
+        rng.standard_normal((batch, s1, n1)),
+    )
 
 
 @pytest.mark.parametrize("mode", [0, 3])
@@ -25,8 +29,8 @@ def test_indexer_is_topk_of_weighted_relu_scores(mode, count):
         visible = 17 if mode == 0 else 17 - 5 + t + 1
         order = sorted(range(visible), key=lambda s: (-scores[b, t, s], s))[:count]
         assert indices[b, t, 0].tolist() == order + [-1] * (count - len(order))
-        np.testing.assert_allclose(values[b, t, 0, :len(order)], scores[b, t, order], rtol=1e-12)
-        assert not values[b, t, 0, len(order):].any()
+        np.testing.assert_allclose(values[b, t, 0, : len(order)], scores[b, t, order], rtol=1e-12)
+        assert not values[b, t, 0, len(order) :].any()
 
 
 def test_indexer_ties_go_to_the_lower_token():
@@ -40,8 +44,9 @@ def test_indexer_scores_that_are_nan_or_infinite():
     """Infinite weights give +-inf, or NaN where the product is 0."""
     q, k = np.ones((1, 2, 1, 1)), np.array([0.0, 1, 2, 0]).reshape(1, 4, 1, 1)
     with np.errstate(invalid="ignore"):
-        indices, values = lightning_indexer(q, k, np.array([np.inf, -np.inf]).reshape(1, 2, 1), sparse_mode=0,
-                                            sparse_count=5)
+        indices, values = lightning_indexer(
+            q, k, np.array([np.inf, -np.inf]).reshape(1, 2, 1), sparse_mode=0, sparse_count=5
+        )
     assert indices[0, :, 0].tolist() == [[1, 2, 0, 3, -1], [0, 1, 2, 3, -1]]
     assert values[0, :, 0].tolist() == [[HIGHEST, HIGHEST, LOWEST, LOWEST, 0], [LOWEST] * 4 + [0]]
     assert np.finfo(np.float32).min < np.float32(LOWEST) == LOWEST
@@ -50,8 +55,15 @@ def test_indexer_scores_that_are_nan_or_infinite():
 def test_indexer_lengths_bsnd_and_tnd_agree():
     q, k, w = index_tensors()
     bsnd = lightning_indexer(q, k, w, sparse_count=6, actual_seq_lengths_query=[4, 0], actual_seq_lengths_key=[9, 17])
-    packed = lightning_indexer(q[0, :4], k[0, :9], w[0, :4], sparse_count=6, layout_query="TND",
-                               actual_seq_lengths_query=[4], actual_seq_lengths_key=[9])
+    packed = lightning_indexer(
+        q[0, :4],
+        k[0, :9],
+        w[0, :4],
+        sparse_count=6,
+        layout_query="TND",
+        actual_seq_lengths_query=[4],
+        actual_seq_lengths_key=[9],
+    )
     np.testing.assert_array_equal(bsnd[0][0, :4], packed[0])
     assert (bsnd[0][0, 4:] == -1).all() and (bsnd[0][1] == -1).all()
 
@@ -61,8 +73,9 @@ def test_indexer_paged():
     table = np.array([[2, 0], [1, 3]])
     pages = np.empty((4, 16, 1, 8))
     pages[table] = k.reshape(2, 2, 16, 1, 8)
-    paged = lightning_indexer(q, pages, w, sparse_count=7, layout_key="PA_BSND", block_table=table,
-                              actual_seq_lengths_key=[32, 20])
+    paged = lightning_indexer(
+        q, pages, w, sparse_count=7, layout_key="PA_BSND", block_table=table, actual_seq_lengths_key=[32, 20]
+    )
     plain = lightning_indexer(q, k, w, sparse_count=7, actual_seq_lengths_key=[32, 20])
     np.testing.assert_array_equal(paged[0], plain[0])
 
@@ -74,10 +87,15 @@ def kl_tensors(packed=False, rope=True):
     ids = np.stack([rng.permutation(13)[:6] for _ in range(rows)]).astype(np.int32)
     ids[rows // 2, 3:] = -1
     ids[0, :] = -1
-    out = {"query": rng.standard_normal((*lead_q, 3, 8)), "key": rng.standard_normal((*lead_k, 1, 8)),
-           "query_index": rng.standard_normal((*lead_q, 2, 4)), "key_index": rng.standard_normal((*lead_k, 1, 4)),
-           "weights": rng.standard_normal((*lead_q, 2)), "sparse_indices": ids.reshape(*lead_q, 1, 6),
-           "scale_value": 0.4}
+    out = {
+        "query": rng.standard_normal((*lead_q, 3, 8)),
+        "key": rng.standard_normal((*lead_k, 1, 8)),
+        "query_index": rng.standard_normal((*lead_q, 2, 4)),
+        "key_index": rng.standard_normal((*lead_k, 1, 4)),
+        "weights": rng.standard_normal((*lead_q, 2)),
+        "sparse_indices": ids.reshape(*lead_q, 1, 6),
+        "scale_value": 0.4,
+    }
     if rope:
         out["query_rope"], out["key_rope"] = rng.standard_normal((*lead_q, 3, 4)), rng.standard_normal((*lead_k, 1, 4))
     if packed:
@@ -94,8 +112,10 @@ def test_kl_gradients_match_central_differences(packed, rope):
     rng = np.random.default_rng(1)
     for name in ("query_index", "key_index", "weights"):
         direction, step = rng.standard_normal(tensors[name].shape), 1e-6
-        ends = [sparse_lightning_indexer_grad_kl_loss(**{**tensors, name: tensors[name] + s * direction}).loss
-                for s in (step, -step)]
+        ends = [
+            sparse_lightning_indexer_grad_kl_loss(**{**tensors, name: tensors[name] + s * direction}).loss
+            for s in (step, -step)
+        ]
         slope = (ends[0] - ends[1]) / (2 * step)
         assert np.sum(getattr(result, f"d_{name}") * direction) == pytest.approx(slope, rel=1e-6)
 
@@ -114,6 +134,7 @@ def test_kl_loss_is_zero_when_the_indexer_equals_the_attention():
 def pynative():
     """The compositions are plain Python: they run eagerly, whatever mode another test has left."""
     import mindspore as ms
+
     before = ms.get_context("mode")
     ms.set_context(mode=ms.PYNATIVE_MODE)
     yield

@@ -11,12 +11,7 @@ from scan_inputs import check_finite_differences, mamba3_inputs, ssd_inputs
 
 from ms_custom_ops.errors import OpArgumentError
 from ms_custom_ops.op_impl.bwd_dtrap_ddt.golden import bwd_dtrap_ddt
-from ms_custom_ops.op_impl.mamba3_chunk_scan.golden import (
-    AXES,
-    mamba3_chunk_scan,
-    mamba3_chunk_scan_grad,
-    trapezoid,
-)
+from ms_custom_ops.op_impl.mamba3_chunk_scan.golden import AXES, mamba3_chunk_scan, mamba3_chunk_scan_grad, trapezoid
 from ms_custom_ops.op_impl.ssd_chunk_scan.golden import ssd_chunk_scan
 
 BOUNDS = [[0, 17], [0, 1, 2, 17], [0, 5, 5, 16, 17]]
@@ -96,9 +91,7 @@ def test_scans_with_the_packed_factor_give_the_same(bounds):
     factor, gamma = trapezoid(t["dt"], t["trap"], bounds)
     q, k, v = (t[name][:, :, 0] for name in ("q", "k", "v"))
     by_step = [np.moveaxis(x, 1, 2)[..., None] for x in (factor, gamma)]
-    y, final = ssd_chunk_scan(
-        v * by_step[0], t["da"], k, q, initial_states=t["initial_states"], cu_seqlens=bounds
-    )
+    y, final = ssd_chunk_scan(v * by_step[0], t["da"], k, q, initial_states=t["initial_states"], cu_seqlens=bounds)
     y = y + (by_step[1] - by_step[0]) * np.sum(q * k, -1, keepdims=True) * v
     o, states = mamba3_chunk_scan(**t, cu_seqlens=bounds)
     np.testing.assert_allclose(o[:, :, 0], y, rtol=1e-11, atol=1e-11)
@@ -129,11 +122,7 @@ MESSAGES = {
     "falling": ([0, 3, 2, 4], {}, "accepted: sums of lengths from 0 to S, with a batch of 1"),
     "one_bound": ([0], {}, "cu_seqlens is [0] with v"),
     "batch": ([0, 4], {"v": (2, 4, 2, 2, 3)}, "accepted: sums of lengths from 0 to S, with a batch of 1"),
-    "states": (
-        [0, 4],
-        {"initial_states": (2, 2, 3, 4)},
-        "initial_states is of shape (2, 2, 3, 4); accepted: 1 rows",
-    ),
+    "states": ([0, 4], {"initial_states": (2, 2, 3, 4)}, "initial_states is of shape (2, 2, 3, 4); accepted: 1 rows"),
     "dt": ([0, 4], {"dt": (1, 2, 5)}, "dt is of shape (1, 2, 5); accepted: S = 4 steps along axis 2"),
 }
 

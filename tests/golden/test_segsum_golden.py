@@ -41,9 +41,7 @@ def test_bwd_segsum_dadt_matches_two_reductions_and_a_scan(shape):
     z = np.tril(np.exp(s) * d.swapaxes(-1, -2), -1)
     steps = z.sum(-2) - z.sum(-1)
     expected = ddt + (np.cumsum(steps, -1) - steps).reshape(ddt.shape)
-    np.testing.assert_allclose(
-        bwd_segsum_dadt(d, s, ddt, chunk_size=shape[3]), expected, rtol=1e-11, atol=1e-11
-    )
+    np.testing.assert_allclose(bwd_segsum_dadt(d, s, ddt, chunk_size=shape[3]), expected, rtol=1e-11, atol=1e-11)
 
 
 @every_shape
@@ -83,9 +81,7 @@ def test_decay_gradient_matches_finite_differences(shape):
     direction = rng.standard_normal(da.shape)
     eps = 1e-5
     step = segsum_decay(da + eps * direction, c)[0] - segsum_decay(da - eps * direction, c)[0]
-    np.testing.assert_allclose(
-        (gradient * direction).sum(), (dy * step).sum() / (2 * eps), rtol=1e-7, atol=1e-8
-    )
+    np.testing.assert_allclose((gradient * direction).sum(), (dy * step).sum() / (2 * eps), rtol=1e-7, atol=1e-8)
     np.testing.assert_array_equal(decay, np.tril(decay, -1))
 
 
@@ -97,9 +93,7 @@ def test_running_sums_match_numpy_and_clamp(shape):
     total = np.cumsum(x, -1)
     da_cs, da_cs_rev, segsum = dacs_segsum(da, c)
     np.testing.assert_allclose(da_cs, np.minimum(total, 0).reshape(da.shape), atol=1e-13)
-    np.testing.assert_allclose(
-        da_cs_rev, np.minimum(total[..., -1:] - total, 0).reshape(da.shape), atol=1e-13
-    )
+    np.testing.assert_allclose(da_cs_rev, np.minimum(total[..., -1:] - total, 0).reshape(da.shape), atol=1e-13)
     lower = np.tril(np.ones((c, c), bool), -1)
     expected = np.where(lower, np.minimum(total[..., :, None] - total[..., None, :], 0), 0)
     np.testing.assert_allclose(segsum, expected, atol=1e-13)
@@ -174,9 +168,7 @@ def oracle():
         return {key: data[key] for key in data.files}
 
 
-ORACLE_CASES = [
-    key[: -len("_dSSdA")] for key in oracle() if key.startswith("segsum") and key.endswith("_dSSdA")
-]
+ORACLE_CASES = [key[: -len("_dSSdA")] for key in oracle() if key.startswith("segsum") and key.endswith("_dSSdA")]
 
 
 @pytest.mark.parametrize("case", ORACLE_CASES)
@@ -216,10 +208,7 @@ def test_packed_slots_follow_the_numbering_of_the_original():
 @pytest.mark.parametrize(
     "call, message",
     [
-        (
-            lambda d, s, t: bwd_segsum_dadt(d, s, t, chunk_size=5),
-            "chunk_size is 5; accepted: 7, the C of dSSdA",
-        ),
+        (lambda d, s, t: bwd_segsum_dadt(d, s, t, chunk_size=5), "chunk_size is 5; accepted: 7, the C of dSSdA"),
         (lambda d, s, t: bwd_segsum_dadt(d[..., :6], s, t), "dSSdA, SSdA is of shapes"),
         (lambda d, s, t: bwd_segsum_dadt(d, s, t, layout="x"), "layout is x; accepted: key_query, query_key"),
         (lambda d, s, t: dacs_segsum(t, 5), "chunk_size is 5; accepted: a divisor of S = 14"),

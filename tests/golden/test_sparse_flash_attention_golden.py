@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The golden of sparse_flash_attention against dense attention, finite differences and MindSpore's autograd."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -42,12 +43,17 @@ class Case:
         lead_q, lead_k = (self.batch, self.s1), (self.batch, self.s2)
         if self.packed:
             lead_q, lead_k = (self.s1,), (self.s2,)
-        out = {"query": rng.standard_normal((*lead_q, self.n1, self.d)),
-               "key": rng.standard_normal((*lead_k, self.n2, self.d)),
-               "value": None if self.merged else rng.standard_normal((*lead_k, self.n2, self.dv)),
-               "sparse_indices": self.indices(rng, lead_q), "scale_value": self.d**-0.5,
-               "sparse_block_size": self.block, "sparse_mode": self.mode,
-               "actual_seq_lengths_query": self.q_lengths, "actual_seq_lengths_kv": self.kv_lengths}
+        out = {
+            "query": rng.standard_normal((*lead_q, self.n1, self.d)),
+            "key": rng.standard_normal((*lead_k, self.n2, self.d)),
+            "value": None if self.merged else rng.standard_normal((*lead_k, self.n2, self.dv)),
+            "sparse_indices": self.indices(rng, lead_q),
+            "scale_value": self.d**-0.5,
+            "sparse_block_size": self.block,
+            "sparse_mode": self.mode,
+            "actual_seq_lengths_query": self.q_lengths,
+            "actual_seq_lengths_kv": self.kv_lengths,
+        }
         if self.rope:
             out["query_rope"] = rng.standard_normal((*lead_q, self.n1, self.rope))
             out["key_rope"] = rng.standard_normal((*lead_k, self.n2, self.rope))
@@ -63,7 +69,7 @@ class Case:
         for row in ids:
             count = min(self.k, blocks) if not self.repeats else self.k
             row[:count] = rng.integers(0, blocks, count) if self.repeats else rng.permutation(blocks)[:count]
-            row[rng.integers(count // 2, count + 1):] = -1
+            row[rng.integers(count // 2, count + 1) :] = -1
         return ids.reshape(*lead, self.n2, self.k)
 
 
@@ -109,8 +115,10 @@ def test_gradients_match_central_differences(case):
     names = [n for n in ("query", "key", "value", "query_rope", "key_rope", "sinks") if tensors.get(n) is not None]
     for name in names:
         direction, step = rng.standard_normal(tensors[name].shape), 1e-5
-        ends = [np.sum(d_out * run_forward(case, {**tensors, name: tensors[name] + s * direction})[0])
-                for s in (step, -step)]
+        ends = [
+            np.sum(d_out * run_forward(case, {**tensors, name: tensors[name] + s * direction})[0])
+            for s in (step, -step)
+        ]
         slope = (ends[0] - ends[1]) / (2 * step)
         assert np.sum(getattr(gradients, f"d_{name}") * direction) == pytest.approx(slope, rel=1e-6, abs=1e-8), name
 
@@ -123,8 +131,9 @@ def test_selecting_every_token_is_dense_attention(mode, block):
     q, k, v = rng.standard_normal((s1, n1, d)), rng.standard_normal((s2, 1, d)), rng.standard_normal((s2, 1, d))
     blocks = -(-s2 // block)
     ids = np.broadcast_to(np.arange(blocks), (1, s1, 1, blocks))
-    out, peak, total = sparse_flash_attention(q[None], k[None], v[None], ids, 0.3, sparse_block_size=block,
-                                              sparse_mode=mode)
+    out, peak, total = sparse_flash_attention(
+        q[None], k[None], v[None], ids, 0.3, sparse_block_size=block, sparse_mode=mode
+    )
     scores = 0.3 * np.einsum("ihd,jd->hij", q, k[:, 0])
     if mode == 3:
         scores = np.where(np.arange(s2)[None] > np.arange(s1)[:, None] + s2 - s1, -np.inf, scores)
@@ -177,14 +186,25 @@ def autograd_of_composition(case, tensors, d_out):
 def pynative():
     """The compositions are plain Python: they run eagerly, whatever mode another test has left."""
     import mindspore as ms
+
     before = ms.get_context("mode")
     ms.set_context(mode=ms.PYNATIVE_MODE)
     yield
     ms.set_context(mode=before)
 
 
-@pytest.mark.parametrize("name", ["bsnd-mode3-S1_5-S2_17-N1_4", "bsnd-mode3-rope-Dv_8", "bsnd-N2_2", "bsnd-block_4",
-                                  "bsnd-lengths-zero", "repeated_ids", "merged_value-rope"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bsnd-mode3-S1_5-S2_17-N1_4",
+        "bsnd-mode3-rope-Dv_8",
+        "bsnd-N2_2",
+        "bsnd-block_4",
+        "bsnd-lengths-zero",
+        "repeated_ids",
+        "merged_value-rope",
+    ],
+)
 def test_gradients_match_mindspore_autograd(name, pynative):
     case = CASES[name]
     tensors, d_out = case.tensors()
@@ -211,9 +231,13 @@ def test_packed_equals_one_sequence_at_a_time():
     grads = run_grad(case, tensors, d_out)
     q0, k0 = 0, 0
     for q1, k1 in zip(case.q_lengths, case.kv_lengths, strict=False):
-        part = {**tensors, **{n: tensors[n][None, q0:q1] for n in ("query", "sparse_indices")},
-                **{n: tensors[n][None, k0:k1] for n in ("key", "value")},
-                "actual_seq_lengths_query": None, "actual_seq_lengths_kv": None}
+        part = {
+            **tensors,
+            **{n: tensors[n][None, q0:q1] for n in ("query", "sparse_indices")},
+            **{n: tensors[n][None, k0:k1] for n in ("key", "value")},
+            "actual_seq_lengths_query": None,
+            "actual_seq_lengths_kv": None,
+        }
         np.testing.assert_array_equal(out[q0:q1], sparse_flash_attention(**part)[0][0])
         alone = sparse_flash_attention_grad(**part, d_out=d_out[None, q0:q1])
         np.testing.assert_allclose(grads.d_key[k0:k1], alone.d_key[0], rtol=1e-14)
@@ -227,25 +251,38 @@ def test_paged_keys_equal_plain_keys():
     pages = rng.standard_normal((5, page, 1, 8))
     q, ids = rng.standard_normal((2, 3, 2, 8)), rng.permuted(np.tile(np.arange(32), (6, 1)), axis=1)
     ids = ids.reshape(2, 3, 1, 32)[..., :20]
-    paged = sparse_flash_attention(q, pages, pages, ids, 0.4, block_table=table, layout_kv="PA_BSND",
-                                   actual_seq_lengths_kv=counts)
+    paged = sparse_flash_attention(
+        q, pages, pages, ids, 0.4, block_table=table, layout_kv="PA_BSND", actual_seq_lengths_kv=counts
+    )
     plain = pages[table].reshape(2, 32, 1, 8)
     expected = sparse_flash_attention(q, plain, plain, ids, 0.4, actual_seq_lengths_kv=counts)
     for a, b in zip(paged, expected, strict=False):
         np.testing.assert_array_equal(a, b)
 
 
-@pytest.mark.parametrize(("ids", "visible", "block", "tokens"), [
-    ([0, 2, 1], 3, 1, [0, 2, 1]),
-    ([2, 0, 1], 2, 1, [0]),
-    ([1, -1, 0], 9, 1, [1]),
-    ([0, 1], 3, 2, [0, 1, 2]),
-    ([1, 0], 3, 2, [2, 0, 1]),
-    ([1, 0], 2, 2, []),
-    ([0, 0], 5, 2, [0, 1, 0, 1]),
-    ([0, 1], 0, 4, []),
-], ids=["plain", "future_id_cut", "ends_at_negative", "partial_last_block", "partial_block_first", "slots_by_visible",
-        "repeated", "nothing_visible"])
+@pytest.mark.parametrize(
+    ("ids", "visible", "block", "tokens"),
+    [
+        ([0, 2, 1], 3, 1, [0, 2, 1]),
+        ([2, 0, 1], 2, 1, [0]),
+        ([1, -1, 0], 9, 1, [1]),
+        ([0, 1], 3, 2, [0, 1, 2]),
+        ([1, 0], 3, 2, [2, 0, 1]),
+        ([1, 0], 2, 2, []),
+        ([0, 0], 5, 2, [0, 1, 0, 1]),
+        ([0, 1], 0, 4, []),
+    ],
+    ids=[
+        "plain",
+        "future_id_cut",
+        "ends_at_negative",
+        "partial_last_block",
+        "partial_block_first",
+        "slots_by_visible",
+        "repeated",
+        "nothing_visible",
+    ],
+)
 def test_selected_tokens(ids, visible, block, tokens):
     assert selected_tokens(ids, visible, block).tolist() == tokens
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Host-side helpers of sparse attention."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -24,12 +25,16 @@ def test_counts_and_prefix_sums_are_inverse(counts):
     assert prefix_sums_to_counts(sums).tolist() == counts
 
 
-@pytest.mark.parametrize(("call", "given", "text"), [
-    (counts_to_prefix_sums, [3, -1], "counts is [3, -1]; accepted: counts of at least 0"),
-    (counts_to_prefix_sums, [1.5], "counts is float64 of shape (1,); accepted: integers of shape (B,)"),
-    (prefix_sums_to_counts, [3, 2], "prefix_sums is [3, 2]; accepted: non-negative, non-decreasing values"),
-    (prefix_sums_to_counts, [[1]], "prefix_sums is int64 of shape (1, 1)"),
-], ids=["negative", "float", "descending", "rank"])
+@pytest.mark.parametrize(
+    ("call", "given", "text"),
+    [
+        (counts_to_prefix_sums, [3, -1], "counts is [3, -1]; accepted: counts of at least 0"),
+        (counts_to_prefix_sums, [1.5], "counts is float64 of shape (1,); accepted: integers of shape (B,)"),
+        (prefix_sums_to_counts, [3, 2], "prefix_sums is [3, 2]; accepted: non-negative, non-decreasing values"),
+        (prefix_sums_to_counts, [[1]], "prefix_sums is int64 of shape (1, 1)"),
+    ],
+    ids=["negative", "float", "descending", "rank"],
+)
 def test_lengths_are_refused(call, given, text):
     with pytest.raises(OpArgumentError) as error:
         call(given)
@@ -92,11 +97,13 @@ def test_shape_and_packed_indices():
     ):
         check_sparse_indices(GOOD["tail"][0], (1, 3, 4, 16), (1, 10, 1, 16))
     packed = np.array([[[0]], [[3]]], np.int32)
-    check_sparse_indices(packed[:1], (1, 4, 16), (10, 1, 16), layout="TND", actual_seq_lengths_query=[1],
-                         actual_seq_lengths_kv=[2])
+    check_sparse_indices(
+        packed[:1], (1, 4, 16), (10, 1, 16), layout="TND", actual_seq_lengths_query=[1], actual_seq_lengths_kv=[2]
+    )
     with pytest.raises(OpArgumentError, match="sequence 1, query 0"):
-        check_sparse_indices(packed, (2, 4, 16), (10, 1, 16), layout="TND", actual_seq_lengths_query=[1, 2],
-                             actual_seq_lengths_kv=[2, 5])
+        check_sparse_indices(
+            packed, (2, 4, 16), (10, 1, 16), layout="TND", actual_seq_lengths_query=[1, 2], actual_seq_lengths_kv=[2, 5]
+        )
 
 
 @pytest.mark.parametrize("block", [1, 4])

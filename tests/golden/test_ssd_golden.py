@@ -21,15 +21,8 @@ from ms_custom_ops.testing import rms_error
 SHAPES = [(1, 1, 1, 1, 1, 1, 1), (2, 15, 2, 1, 3, 5, 4), (1, 17, 4, 2, 4, 3, 16), (1, 63, 2, 2, 5, 7, 24)]
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda s: "B{}-S{}-H{}g{}-P{}-N{}-C{}".format(*s))
 # (B, S, R, H, G, P, N, chunk)
-SHAPES3 = [
-    (1, 1, 1, 1, 1, 1, 1, 1),
-    (2, 15, 2, 2, 1, 3, 5, 4),
-    (1, 17, 4, 4, 2, 4, 3, 16),
-    (1, 33, 1, 2, 2, 5, 7, 8),
-]
-every_shape3 = pytest.mark.parametrize(
-    "shape", SHAPES3, ids=lambda s: "B{}-S{}-R{}-H{}g{}-P{}-N{}-C{}".format(*s)
-)
+SHAPES3 = [(1, 1, 1, 1, 1, 1, 1, 1), (2, 15, 2, 2, 1, 3, 5, 4), (1, 17, 4, 4, 2, 4, 3, 16), (1, 33, 1, 2, 2, 5, 7, 8)]
+every_shape3 = pytest.mark.parametrize("shape", SHAPES3, ids=lambda s: "B{}-S{}-R{}-H{}g{}-P{}-N{}-C{}".format(*s))
 
 
 @every_shape
@@ -55,9 +48,7 @@ def test_ssd_gradient_against_mindspore_autograd(shape):
     _, s, h, g, *_ = shape
     t = ssd_inputs(shape)
     lower = ms.Tensor(np.tril(np.ones((s, s))))
-    cs_of = ms.Tensor(
-        np.triu(np.ones((s, s)))
-    )  # running sum as a product: float64 cumsum has no CPU gradient
+    cs_of = ms.Tensor(np.triu(np.ones((s, s))))  # running sum as a product: float64 cumsum has no CPU gradient
 
     def composition(x, da, b, c, h0):
         b, c = (ops.transpose(ops.repeat_interleave(v, h // g, 2), (0, 2, 1, 3)) for v in (b, c))
@@ -68,9 +59,7 @@ def test_ssd_gradient_against_mindspore_autograd(shape):
         y = ops.matmul(scores, xs)
         y = y + ops.exp(cs).expand_dims(-1) * ops.matmul(c, ops.transpose(h0, (0, 1, 3, 2)))
         rest = ops.exp(cs[:, :, -1:] - cs).expand_dims(-1)
-        final = ops.exp(cs[:, :, -1:]).expand_dims(-1) * h0 + ops.matmul(
-            ops.transpose(xs * rest, (0, 1, 3, 2)), b
-        )
+        final = ops.exp(cs[:, :, -1:]).expand_dims(-1) * h0 + ops.matmul(ops.transpose(xs * rest, (0, 1, 3, 2)), b)
         return ops.transpose(y, (0, 2, 1, 3)), final
 
     names = ("x", "da", "B", "C", "initial_states")
@@ -118,9 +107,7 @@ def test_ssd_packed_sequences_do_not_see_each_other():
 def test_mamba3_recurrence_equals_scans_with_factors(shape):
     t = mamba3_inputs(shape)
     del t["initial_states"]
-    for expected, actual in zip(
-        mamba3_chunk_scan(**t), mamba3_by_ssd(**t, chunk_size=shape[-1]), strict=True
-    ):
+    for expected, actual in zip(mamba3_chunk_scan(**t), mamba3_by_ssd(**t, chunk_size=shape[-1]), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -133,9 +120,7 @@ def test_mamba3_gradient_against_finite_differences(shape):
 
 
 # Short: the composition is one graph node per step and operator.
-@pytest.mark.parametrize(
-    "shape", [(1, 1, 1, 1, 1, 1, 1, 1), (2, 7, 3, 4, 2, 3, 5, 4)], ids=["S1-R1", "S7-R3-H4g2"]
-)
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1, 1, 1, 1), (2, 7, 3, 4, 2, 3, 5, 4)], ids=["S1-R1", "S7-R3-H4g2"])
 def test_mamba3_gradient_against_mindspore_autograd(shape):
     ms = pytest.importorskip("mindspore")
     from mindspore import ops
@@ -192,9 +177,7 @@ def test_ssd_golden_refuses(name, shape, text):
 
 
 def test_packed_golden_refuses_bounds_that_do_not_cover():
-    with pytest.raises(
-        OpArgumentError, match=r"cu_seqlens is \[0, 3\].*accepted: sums of lengths from 0 to S"
-    ):
+    with pytest.raises(OpArgumentError, match=r"cu_seqlens is \[0, 3\].*accepted: sums of lengths from 0 to S"):
         ssd_chunk_scan(**ssd_inputs((1, 4, 2, 1, 3, 4, 4)), cu_seqlens=[0, 3])
 
 

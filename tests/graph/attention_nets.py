@@ -26,12 +26,8 @@ class Attention(nn.Cell):
         super().__init__()
         self.attrs = attrs
 
-    def construct(
-        self, query, key, value, attn_mask=None, real_shift=None, drop_mask=None, qlen=None, kvlen=None
-    ):
-        return mco.ops.flash_attention(
-            query, key, value, attn_mask, real_shift, drop_mask, qlen, kvlen, **self.attrs
-        )
+    def construct(self, query, key, value, attn_mask=None, real_shift=None, drop_mask=None, qlen=None, kvlen=None):
+        return mco.ops.flash_attention(query, key, value, attn_mask, real_shift, drop_mask, qlen, kvlen, **self.attrs)
 
 
 class AttentionOut(nn.Cell):
@@ -121,9 +117,7 @@ def rms_ratio(actual: Tensor, wanted: np.ndarray) -> float:
     return float(np.sqrt(np.mean(difference**2)) / max(np.sqrt(np.mean(np.square(wanted))), 1e-30))
 
 
-def check(
-    net: nn.Cell, arrays: tuple, dtype: Any = ms.float16, extras: tuple = (), attrs: dict | None = None
-) -> None:
+def check(net: nn.Cell, arrays: tuple, dtype: Any = ms.float16, extras: tuple = (), attrs: dict | None = None) -> None:
     """Outputs and gradients of ``net`` (an Attention) against the golden."""
     tensors = [ops.cast(Tensor(a), dtype) for a in arrays]
     arrays = tuple(numpy(t) for t in tensors)

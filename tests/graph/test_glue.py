@@ -25,7 +25,7 @@ FOREIGN = """
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
-from ms_custom_ops import engine
+from ms_custom_ops.engine import native as engine
 ms.set_context(mode=ms.{mode}_MODE)
 class Net(nn.Cell):
     def __init__(self, attributes):

@@ -20,9 +20,7 @@ SIZES = (2, 4, 2, 17, 33, 8)
 RNG = np.random.RandomState(6)
 
 
-def layer(
-    *call: Any, dtype: Any = ms.float16, train: bool = False, rate: float = 0.0, **options: Any
-) -> Tensor:
+def layer(*call: Any, dtype: Any = ms.float16, train: bool = False, rate: float = 0.0, **options: Any) -> Tensor:
     net = mco.nn.FlashAttention(8, 4, rate, kv_head_num=2, **options)
     net.set_train(train)
     return net(*[ops.cast(Tensor(a), dtype) for a in qkv(*SIZES)], *call)
@@ -63,9 +61,7 @@ def test_bfloat16_accumulates_in_float32(mode: str) -> None:
     assert rms_ratio(layer(dtype=ms.bfloat16), golden.flash_attention(*qkv(*SIZES))[0]) <= 1.5e-2
 
 
-@pytest.mark.parametrize(
-    "shape", [(17, 33), (2, 17, 33), (1, 17, 33), (2, 1, 17, 33), (2, 4, 17, 33)], ids=str
-)
+@pytest.mark.parametrize("shape", [(17, 33), (2, 17, 33), (1, 17, 33), (2, 1, 17, 33), (2, 4, 17, 33)], ids=str)
 def test_masks(mode: str, shape: tuple[int, ...]) -> None:
     mask = RNG.rand(*shape) < 0.3
     wanted = golden.flash_attention(*qkv(*SIZES), mask[:, None] if mask.ndim == 3 else mask)[0]
@@ -172,18 +168,14 @@ def test_call_refusals(mode: str, call: tuple, options: dict, text: str) -> None
 
 
 def test_other_heads_than_constructed() -> None:
-    with pytest.raises(
-        OpArgumentError, match=r"query is of shape .*; accepted: \(B, 3, S, 8\) as constructed"
-    ):
+    with pytest.raises(OpArgumentError, match=r"query is of shape .*; accepted: \(B, 3, S, 8\) as constructed"):
         mco.nn.FlashAttention(8, 3)(*[Tensor(a) for a in qkv(*SIZES)])
 
 
 def test_model_parallel_modes_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert mco.nn.FlashAttention(8, 4, dp=2, mp=2).head_num == 4
     monkeypatch.setattr(ms.context, "get_auto_parallel_context", lambda name: "semi_auto_parallel")
-    with pytest.raises(
-        OpArgumentError, match="dp, mp is 2, 2 in parallel mode semi_auto_parallel; accepted: stand_al"
-    ):
+    with pytest.raises(OpArgumentError, match="dp, mp is 2, 2 in parallel mode semi_auto_parallel; accepted: stand_al"):
         mco.nn.FlashAttention(8, 4, dp=2, mp=2)
 
 

@@ -77,8 +77,7 @@ def test_int32_int64_and_list_agree_bit_for_bit(mode):
     bounds = [0, 7, 7, 23]
     inputs = mamba3_inputs((1, 23, 2, 2, 1, 16, 16), owners=3)
     results = [
-        Scan(mamba3_chunk_scan, 8, given_as(bounds, kind))(*inputs.values())
-        for kind in ("list", "int32", "int64")
+        Scan(mamba3_chunk_scan, 8, given_as(bounds, kind))(*inputs.values()) for kind in ("list", "int32", "int64")
     ]
     for other in results[1:]:
         for a, b in zip(results[0], other, strict=True):

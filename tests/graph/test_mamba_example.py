@@ -55,9 +55,7 @@ def test_trains_compares_and_writes(tmp_path):
     sample = (tmp_path / "sample.txt").read_text()
     assert sample.startswith("the quick brown fox jumps over the lazy dog. ") and len(sample) == 64 + 12 + 1
     last = done.stdout.strip().splitlines()[-1]
-    assert last.startswith(
-        f"final loss {metrics['final_loss']:.6f} chunked against step over 64 tokens: max_abs_diff="
-    )
+    assert last.startswith(f"final loss {metrics['final_loss']:.6f} chunked against step over 64 tokens: max_abs_diff=")
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,7 @@ def defined(layer, u):
     padded = np.pad(mixed, ((0, 0), (layer.d_conv - 1, 0), (0, 0)))
     h, rows = np.zeros((batch, heads, size, state)), []
     for t in range(steps):
-        conv = np.einsum("bkc,kc->bc", padded[:, t : t + layer.d_conv], w["conv_weight"]) + w.get(
-            "conv_bias", 0.0
-        )
+        conv = np.einsum("bkc,kc->bc", padded[:, t : t + layer.d_conv], w["conv_weight"]) + w.get("conv_bias", 0.0)
         conv = conv / (1 + np.exp(-conv))
         x, b, c = np.split(conv, [layer.d_inner, layer.d_inner + groups * state], -1)
         x = x.reshape(batch, heads, size)
@@ -206,9 +204,7 @@ def test_gated_norm():
     x, z = (rng.standard_normal((3, 5, 12)).astype(np.float32) for _ in range(2))
     u = (x * z / (1 + np.exp(-z))).reshape(3, 5, 4, 3)
     expected = (u / np.sqrt(np.mean(u**2, -1, keepdims=True) + 1e-5)).reshape(x.shape)
-    np.testing.assert_allclose(
-        GatedRMSNorm(12, 4)(Tensor(x), Tensor(z)).asnumpy(), expected, rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(GatedRMSNorm(12, 4)(Tensor(x), Tensor(z)).asnumpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -220,10 +216,7 @@ def test_gated_norm():
         (dict(headdim=129), "headdim is 129; accepted: an int from 1 to 128"),
         (dict(chunk_size=0), "chunk_size is 0; accepted: an int from 1 to 256"),
         (dict(headdim=7), "expand * d_model is 48; accepted: a multiple of headdim = 7"),
-        (
-            dict(ngroups=3),
-            "number of heads expand * d_model / headdim is 4; accepted: a multiple of ngroups = 3",
-        ),
+        (dict(ngroups=3), "number of heads expand * d_model / headdim is 4; accepted: a multiple of ngroups = 3"),
         (dict(operand_dtype="float32"), "operand_dtype is 'float32'; accepted: 'float16' or 'bfloat16'"),
         (
             dict(dt_min=0.2),

@@ -37,12 +37,7 @@ def check_ssd(sizes, chunk, dtype=ms.float16, cu=None, cut=None):
 
 @pytest.mark.parametrize(
     "sizes, chunk",
-    [
-        ((1, 1, 1, 1, 1, 1), 1),
-        ((2, 63, 2, 1, 15, 17), 24),
-        ((1, 200, 4, 2, 64, 63), 64),
-        ((2, 17, 3, 3, 16, 16), 256),
-    ],
+    [((1, 1, 1, 1, 1, 1), 1), ((2, 63, 2, 1, 15, 17), 24), ((1, 200, 4, 2, 64, 63), 64), ((2, 17, 3, 3, 16, 16), 256)],
     ids=["S1-P1-N1", "S63-P15-N17-C24", "S200-P64-N63-C64", "S17-P16-N16-C256"],
 )
 def test_ssd(mode, sizes, chunk):
@@ -95,9 +90,7 @@ def test_ssd_continues_from_its_final_states():
     whole, last = net(*inputs.values())
 
     def part(a, b, states):
-        return net(
-            inputs["x"][:, a:b], inputs["da"][:, :, a:b], inputs["B"][:, a:b], inputs["C"][:, a:b], states
-        )
+        return net(inputs["x"][:, a:b], inputs["da"][:, :, a:b], inputs["B"][:, a:b], inputs["C"][:, a:b], states)
 
     first, states = part(0, 32, inputs["initial_states"])
     second, states = part(32, 48, states)
@@ -144,11 +137,7 @@ def test_mamba3(mode, sizes, chunk):
         return golden3.mamba3_chunk_scan_grad(**operands, do=d, d_final=d_final)
 
     check(
-        Scan(mamba3_chunk_scan, chunk),
-        mamba3_inputs(sizes),
-        lambda **o: golden3.mamba3_chunk_scan(**o),
-        backward,
-        2e-3,
+        Scan(mamba3_chunk_scan, chunk), mamba3_inputs(sizes), lambda **o: golden3.mamba3_chunk_scan(**o), backward, 2e-3
     )
 
 
@@ -171,12 +160,8 @@ def test_mamba3_continues_with_the_last_product_in_the_state():
     """kv[-1] is folded into the state, as the docstring says."""
     t = {name: wide(x) for name, x in mamba3_inputs((1, 12, 2, 1, 1, 3, 4)).items()}
     whole, last = golden3.mamba3_chunk_scan(**t)
-    first = {
-        n: x if n == "initial_states" else np.take(x, range(7), 1 if x.ndim == 5 else 2) for n, x in t.items()
-    }
-    rest = {
-        n: np.take(x, range(7, 12), 1 if x.ndim == 5 else 2) for n, x in t.items() if n != "initial_states"
-    }
+    first = {n: x if n == "initial_states" else np.take(x, range(7), 1 if x.ndim == 5 else 2) for n, x in t.items()}
+    rest = {n: np.take(x, range(7, 12), 1 if x.ndim == 5 else 2) for n, x in t.items() if n != "initial_states"}
     _, states = golden3.mamba3_chunk_scan(**first)
     kv = np.einsum("brhp,brgn->bhpn", first["v"][:, -1], first["k"][:, -1])
     weight = (1 - 1 / (1 + np.exp(-rest["trap"][..., 0]))) * rest["dt"][..., 0]

@@ -20,34 +20,10 @@ def changed(inputs, **values):
 SSD = (1, 8, 2, 1, 3, 4)
 F16, F32 = ms.float16, ms.float32
 SSD_ERRORS = {
-    "rank_of_x": (
-        dict(x=((8, 2, 3), F16)),
-        16,
-        None,
-        OpArgumentError,
-        "rank of x is 3 (shape (8, 2, 3)); accepted: 4",
-    ),
-    "x_float32": (
-        dict(x=((1, 8, 2, 3), F32)),
-        16,
-        None,
-        OpDtypeError,
-        "dtype of x is float32; accepted: float16 or",
-    ),
-    "da_shape": (
-        dict(da=((1, 8, 2), F32)),
-        16,
-        None,
-        OpArgumentError,
-        "da is of shape (1, 8, 2); accepted: (B, H, S)",
-    ),
-    "da_float16": (
-        dict(da=((1, 2, 8), F16)),
-        16,
-        None,
-        OpDtypeError,
-        "dtype of da is float16; accepted: float32",
-    ),
+    "rank_of_x": (dict(x=((8, 2, 3), F16)), 16, None, OpArgumentError, "rank of x is 3 (shape (8, 2, 3)); accepted: 4"),
+    "x_float32": (dict(x=((1, 8, 2, 3), F32)), 16, None, OpDtypeError, "dtype of x is float32; accepted: float16 or"),
+    "da_shape": (dict(da=((1, 8, 2), F32)), 16, None, OpArgumentError, "da is of shape (1, 8, 2); accepted: (B, H, S)"),
+    "da_float16": (dict(da=((1, 2, 8), F16)), 16, None, OpDtypeError, "dtype of da is float16; accepted: float32"),
     "C_shape": (
         dict(C=((1, 8, 1, 5), F16)),
         16,
@@ -76,13 +52,7 @@ SSD_ERRORS = {
         OpArgumentError,
         "groups G of B is 3; accepted: a divisor of H = 2",
     ),
-    "P_too_large": (
-        dict(x=((1, 8, 2, 129), F16)),
-        16,
-        None,
-        OpArgumentError,
-        "head size P is 129; accepted: 1 to 128",
-    ),
+    "P_too_large": (dict(x=((1, 8, 2, 129), F16)), 16, None, OpArgumentError, "head size P is 129; accepted: 1 to 128"),
     "N_too_large": (
         dict(B=((1, 8, 1, 257), F16), C=((1, 8, 1, 257), F16)),
         16,
@@ -99,20 +69,8 @@ SSD_ERRORS = {
     ),
     "chunk_0": ({}, 0, None, OpArgumentError, "chunk_size is 0; accepted: an int from 1 to 256"),
     "chunk_float": ({}, 16.0, None, OpArgumentError, "chunk_size is 16.0; accepted: an int from 1 to 256"),
-    "cu_end": (
-        {},
-        16,
-        [0, 7],
-        OpArgumentError,
-        "cu_seqlens is [0, 7]; accepted: non-decreasing ints from 0 to S = 8",
-    ),
-    "cu_falls": (
-        {},
-        16,
-        [0, 5, 3, 8],
-        OpArgumentError,
-        "cu_seqlens is [0, 5, 3, 8]; accepted: non-decreasing",
-    ),
+    "cu_end": ({}, 16, [0, 7], OpArgumentError, "cu_seqlens is [0, 7]; accepted: non-decreasing ints from 0 to S = 8"),
+    "cu_falls": ({}, 16, [0, 5, 3, 8], OpArgumentError, "cu_seqlens is [0, 5, 3, 8]; accepted: non-decreasing"),
     "cu_dtype": (
         {},
         16,
@@ -155,27 +113,15 @@ def test_ssd_refuses(case):
 
 MAMBA3 = (1, 8, 2, 2, 1, 3, 4)
 MAMBA3_ERRORS = {
-    "rank_of_v": (
-        dict(v=((1, 8, 2, 3), F16)),
-        OpArgumentError,
-        "rank of v is 4 (shape (1, 8, 2, 3)); accepted: 5",
-    ),
-    "v_float32": (
-        dict(v=((1, 8, 2, 2, 3), F32)),
-        OpDtypeError,
-        "dtype of v is float32; accepted: float16 or bfloat16",
-    ),
+    "rank_of_v": (dict(v=((1, 8, 2, 3), F16)), OpArgumentError, "rank of v is 4 (shape (1, 8, 2, 3)); accepted: 5"),
+    "v_float32": (dict(v=((1, 8, 2, 2, 3), F32)), OpDtypeError, "dtype of v is float32; accepted: float16 or bfloat16"),
     "R_17": (dict(v=((1, 8, 17, 2, 3), F16)), OpArgumentError, "rank R of v is 17; accepted: 1 to 16"),
     "dt_shape": (
         dict(dt=((1, 8, 2), F32)),
         OpArgumentError,
         "dt is of shape (1, 8, 2); accepted: (B, H, S) = (1, 2, 8)",
     ),
-    "trap_float16": (
-        dict(trap=((1, 2, 8), F16)),
-        OpDtypeError,
-        "dtype of trap is float16; accepted: float32",
-    ),
+    "trap_float16": (dict(trap=((1, 2, 8), F16)), OpDtypeError, "dtype of trap is float16; accepted: float32"),
     "k_shape": (
         dict(k=((1, 8, 2, 1, 5), F16)),
         OpArgumentError,
@@ -192,9 +138,7 @@ MAMBA3_ERRORS = {
 @pytest.mark.parametrize("case", MAMBA3_ERRORS.values(), ids=MAMBA3_ERRORS.keys())
 def test_mamba3_refuses(case):
     wrong, error, text = case
-    args = changed(
-        mamba3_inputs(MAMBA3), **{n: ops.zeros(shape, dtype) for n, (shape, dtype) in wrong.items()}
-    )
+    args = changed(mamba3_inputs(MAMBA3), **{n: ops.zeros(shape, dtype) for n, (shape, dtype) in wrong.items()})
     with pytest.raises(error) as caught:
         mamba3_chunk_scan(*args[:6], 16, args[6])
     assert "mamba3_chunk_scan: " + text in str(caught.value)

@@ -37,9 +37,7 @@ def test_bfloat16(mode: str) -> None:
     ids=lambda attrs: next(iter(attrs)) + str(next(iter(attrs.values()))),
 )
 def test_attributes(mode: str, attrs: dict) -> None:
-    wanted = {
-        name: value for name, value in attrs.items() if name not in ("tiling_stgy_name", "high_precision")
-    }
+    wanted = {name: value for name, value in attrs.items() if name not in ("tiling_stgy_name", "high_precision")}
     check(Attention(**attrs), qkv(1, 2, 2, 17, 33, 16), attrs=wanted)
 
 
@@ -74,12 +72,7 @@ def test_real_shift(mode: str, shape: tuple[int, ...], dtype: type) -> None:
 
 def test_drop_mask(mode: str) -> None:
     mask = (RNG.rand(2, 2, 17, 33) < 0.8).astype(np.uint8)
-    check(
-        Attention(keep_prob=0.8),
-        qkv(2, 2, 2, 17, 33, 16),
-        extras=(None, None, mask),
-        attrs={"keep_prob": 0.8},
-    )
+    check(Attention(keep_prob=0.8), qkv(2, 2, 2, 17, 33, 16), extras=(None, None, mask), attrs={"keep_prob": 0.8})
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
@@ -102,9 +95,7 @@ def test_lengths_as_lists(mode: str) -> None:
 
 class AttentionWithLists(ms.nn.Cell):
     def construct(self, query, key, value):
-        return mco.ops.flash_attention(query, key, value, actual_seq_qlen=[17, 4], actual_seq_kvlen=(33, 9))[
-            0
-        ]
+        return mco.ops.flash_attention(query, key, value, actual_seq_qlen=[17, 4], actual_seq_kvlen=(33, 9))[0]
 
 
 def test_views_arrive_contiguous(mode: str) -> None:
@@ -161,9 +152,7 @@ def test_same_result_in_both_modes_and_every_time() -> None:
     assert (graph == again).all() and (graph == pynative).all()
 
 
-@pytest.mark.parametrize(
-    "shape, kv", [((0, 2, 17, 16), (0, 2, 9, 16)), ((2, 0, 17, 16), (2, 0, 9, 16))], ids=str
-)
+@pytest.mark.parametrize("shape, kv", [((0, 2, 17, 16), (0, 2, 9, 16)), ((2, 0, 17, 16), (2, 0, 9, 16))], ids=str)
 def test_empty_batch(mode: str, shape: tuple[int, ...], kv: tuple[int, ...]) -> None:
     query, key = Tensor(np.zeros(shape, np.float16)), Tensor(np.zeros(kv, np.float16))
     out, row_max, row_sum = Attention()(query, key, key)

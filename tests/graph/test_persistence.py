@@ -126,9 +126,7 @@ def exported(export: tuple[Path, Path]) -> Path:
     return folder
 
 
-def load(
-    folder: Path, first: str = "", imported: bool = False, programs: str = "programs"
-) -> CompletedProcess:
+def load(folder: Path, first: str = "", imported: bool = False, programs: str = "programs") -> CompletedProcess:
     environ = {"MS_CUSTOM_OPS_CACHE_DIR": str(folder / programs)}
     return run_python(LOAD.format(first=first, imported=imported), folder, **environ)
 
@@ -144,11 +142,7 @@ def test_mindir_without_its_program(exported: Path) -> None:
     shutil.rmtree(exported / "programs")
     done = load(exported)
     assert done.returncode == 1
-    wanted = (
-        "flash_attention: no Program for float16[1,2,17,16];",
-        "no such file",
-        "run the net once from Python",
-    )
+    wanted = ("flash_attention: no Program for float16[1,2,17,16];", "no such file", "run the net once from Python")
     for part in wanted:
         assert part in done.stderr
 
@@ -228,10 +222,7 @@ def test_mindspore_compiler_cache(tmp_path: Path) -> None:
     extra_source.write_text("BLOCK = 32\n")
     three = run_python(GRAPH_CACHE, tmp_path, **environ)
     assert three.returncode == 1, three.stdout
-    assert (
-        "the graph was compiled from kernel sources" in three.stderr
-        and "MS_COMPILER_CACHE_PATH" in three.stderr
-    )
+    assert "the graph was compiled from kernel sources" in three.stderr and "MS_COMPILER_CACHE_PATH" in three.stderr
     shutil.rmtree(tmp_path / "graphs")
     four = run_python(GRAPH_CACHE, tmp_path, **environ)
     assert four.returncode == 0, four.stderr

@@ -122,10 +122,7 @@ def test_tokens_without_a_mask_are_ignored() -> None:
 Q, KV = (2, 4, 17, 8), (2, 2, 24, 8)
 BAD = {
     "tnd": ({"input_layout": "TND"}, "input_layout is 'TND'; accepted: BNSD, BSND, BSH, SBH"),
-    "rank": (
-        {"input_layout": "BSH"},
-        r"rank of query is 4 .*accepted: shape \(B, S, N \* D\) of input_layout BSH",
-    ),
+    "rank": ({"input_layout": "BSH"}, r"rank of query is 4 .*accepted: shape \(B, S, N \* D\) of input_layout BSH"),
     "prefix": ({"prefix": (1, 2)}, "prefix .*is given; accepted: None"),
     "padding_mask": ({"padding_mask": Tensor(np.zeros(1))}, "padding_mask is given; accepted: None"),
     "qlen": ({"actual_seq_qlen": (17, 17)}, "actual_seq_qlen .*TND.* is given; accepted: None"),
@@ -136,28 +133,16 @@ BAD = {
         {"sparse_mode": 3, "attn_mask": Tensor(np.zeros((17, 24), bool))},
         r"attn_mask is of shape \(17, 24\); accepted: \(2048, 2048\) in sparse_mode 3",
     ),
-    "mask_shape": (
-        {"attn_mask": Tensor(np.zeros((17, 23), bool))},
-        r"attn_mask is of shape \(17, 23\); accepted: ",
-    ),
-    "band": (
-        {"sparse_mode": 4, "pre_tokens": -5, "next_tokens": 2},
-        "-5, 2; accepted: a band that is not empty",
-    ),
+    "mask_shape": ({"attn_mask": Tensor(np.zeros((17, 23), bool))}, r"attn_mask is of shape \(17, 23\); accepted: "),
+    "band": ({"sparse_mode": 4, "pre_tokens": -5, "next_tokens": 2}, "-5, 2; accepted: a band that is not empty"),
     "keep_prob": ({"keep_prob": 0.0}, "keep_prob is 0.0; accepted: a probability"),
     "no_drop_mask": ({"keep_prob": 0.5}, "drop_mask is None with keep_prob 0.5"),
-    "drop_mask": (
-        {"drop_mask": Tensor(np.zeros((2, 4, 17, 3), np.uint8))},
-        "drop_mask is given with keep_prob 1.0",
-    ),
+    "drop_mask": ({"drop_mask": Tensor(np.zeros((2, 4, 17, 3), np.uint8))}, "drop_mask is given with keep_prob 1.0"),
     "drop_shape": (
         {"keep_prob": 0.5, "drop_mask": Tensor(np.zeros((2, 4, 17, 24), np.uint8))},
         r"drop_mask is of shape \(2, 4, 17, 24\); accepted: \(B, N1, S1, S2 // 8\)",
     ),
-    "shift_1024": (
-        {"real_shift": Tensor(np.zeros((1, 4, 1024, 24), np.float16))},
-        "1024 rows is not supported",
-    ),
+    "shift_1024": ({"real_shift": Tensor(np.zeros((1, 4, 1024, 24), np.float16))}, "1024 rows is not supported"),
     "scalar": ({"scalar_value": None}, "scalar_value is None; accepted: a float"),
     "head_num": ({"head_num": 3}, "head_num is 3; accepted: the 4 heads of query"),
     "head_num_0": ({"head_num": 0}, "head_num is 0; accepted: an int of at least 1"),
@@ -205,13 +190,9 @@ def test_dtype_refusals(attrs: dict[str, Any], text: str) -> None:
 
 
 def test_hidden_size_refusals() -> None:
-    with pytest.raises(
-        OpArgumentError, match="head_num is 4; accepted: a divisor of the hidden size 30 of query"
-    ):
+    with pytest.raises(OpArgumentError, match="head_num is 4; accepted: a divisor of the hidden size 30 of query"):
         Score()(*[Tensor(np.zeros((2, 17, 30), np.float16))] * 3)
-    with pytest.raises(
-        OpArgumentError, match="hidden size of key is 12; accepted: a multiple of the head size D = 8"
-    ):
+    with pytest.raises(OpArgumentError, match="hidden size of key is 12; accepted: a multiple of the head size D = 8"):
         Score()(Tensor(np.zeros((2, 17, 32), np.float16)), *[Tensor(np.zeros((2, 24, 12), np.float16))] * 2)
     with pytest.raises(OpArgumentError, match="value is of shape .*; accepted: the shape of key"):
         Score()(*[Tensor(np.zeros((2, s, 32), np.float16)) for s in (17, 24, 23)])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """nn.SparseMLA against a composition of MindSpore's operators, without absorption and with S x S matrices."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,8 +16,17 @@ from ms_custom_ops.mindspore.sparse_mla import SparseMLA  # noqa: E402
 from ms_custom_ops.testing import assert_rms  # noqa: E402
 
 WIDTH, BATCH, TOKENS = 24, 2, 17
-SIZES = dict(q_lora_rank=20, kv_lora_rank=32, qk_nope_head_dim=12, qk_rope_head_dim=16, v_head_dim=10,
-             index_n_heads=3, index_head_dim=32, max_length=32, seed=1)
+SIZES = dict(
+    q_lora_rank=20,
+    kv_lora_rank=32,
+    qk_nope_head_dim=12,
+    qk_rope_head_dim=16,
+    v_head_dim=10,
+    index_n_heads=3,
+    index_head_dim=32,
+    max_length=32,
+    seed=1,
+)
 INDEXER = ("index_wq", "index_wk", "index_norm", "index_bias", "index_ww")
 
 
@@ -177,8 +187,10 @@ def test_bfloat16_operands() -> None:
 REFUSED = {
     "latent": (dict(kv_lora_rank=40), "kv_lora_rank is 40; accepted: a multiple of 16 from 16 to 512"),
     "rope": (dict(qk_rope_head_dim=80), "qk_rope_head_dim is 80; accepted: a multiple of 16 from 16 to 64"),
-    "index_dim": (dict(index_head_dim=16, qk_rope_head_dim=32),
-                  "index_head_dim is 16; accepted: at least qk_rope_head_dim = 32"),
+    "index_dim": (
+        dict(index_head_dim=16, qk_rope_head_dim=32),
+        "index_head_dim is 16; accepted: at least qk_rope_head_dim = 32",
+    ),
     "topk": (dict(index_topk=0), "index_topk is 0; accepted: an int from 1 to 8192"),
     "nope": (dict(qk_nope_head_dim=0), "qk_nope_head_dim is 0; accepted: an int of at least 1"),
     "dtype": (dict(operand_dtype="float32"), "operand_dtype is 'float32'; accepted: 'float16' or 'bfloat16'"),
@@ -192,11 +204,15 @@ def test_constructor_refusals(changes: dict[str, Any], text: str) -> None:
     assert f"nn.SparseMLA: {text}" in str(caught.value)
 
 
-@pytest.mark.parametrize(("shape", "lengths", "text"), [
-    ((2, 33, WIDTH), None, "x is of shape (2, 33, 24); accepted: (B, S, 24) with B of at least 1 and S from 1 to"),
-    ((2, 5, 20), None, "x is of shape (2, 5, 20)"),
-    ((2, 5, WIDTH), [1, 2, 3], "lengths is of shape (3,); accepted: (2,)"),
-], ids=["too_long", "width", "lengths"])
+@pytest.mark.parametrize(
+    ("shape", "lengths", "text"),
+    [
+        ((2, 33, WIDTH), None, "x is of shape (2, 33, 24); accepted: (B, S, 24) with B of at least 1 and S from 1 to"),
+        ((2, 5, 20), None, "x is of shape (2, 5, 20)"),
+        ((2, 5, WIDTH), [1, 2, 3], "lengths is of shape (3,); accepted: (2,)"),
+    ],
+    ids=["too_long", "width", "lengths"],
+)
 def test_call_refusals(shape: tuple[int, ...], lengths: Any, text: str) -> None:
     with pytest.raises(OpArgumentError) as caught:
         layer()(Tensor(np.zeros(shape, np.float32)), None if lengths is None else Tensor(lengths, ms.int32), True)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """examples/train_mla.py on a tiny model: what it writes, what it prints, and its messages."""
+
 from __future__ import annotations
 
 import json
@@ -8,13 +9,36 @@ import sys
 from pathlib import Path
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "train_mla.py"
-TINY = ("--layers", "1", "--width", "32", "--heads", "2", "--latent", "16", "--context", "32", "--batch", "4", "--topk",
-        "8", "--lr", "0.01", "--indexer-lr", "0.03")
+TINY = (
+    "--layers",
+    "1",
+    "--width",
+    "32",
+    "--heads",
+    "2",
+    "--latent",
+    "16",
+    "--context",
+    "32",
+    "--batch",
+    "4",
+    "--topk",
+    "8",
+    "--lr",
+    "0.01",
+    "--indexer-lr",
+    "0.03",
+)
 
 
 def run(folder: Path, *options: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, str(SCRIPT), "--out", str(folder), *TINY, *options], cwd=folder, text=True,
-                          capture_output=True, timeout=300)
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), "--out", str(folder), *TINY, *options],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        timeout=300,
+    )
 
 
 def test_both_losses_fall_in_both_phases(tmp_path: Path) -> None:

@@ -35,11 +35,7 @@ def tensors(*sizes: int) -> list[Tensor]:
 WRONG = {
     "rank": (lambda t: (t[0][0], *t[1:]), OpArgumentError, "rank of query is 3"),
     "dtype": (lambda t: [ops.cast(x, ms.float32) for x in t], OpDtypeError, "dtype of query is float32"),
-    "heads": (
-        lambda t: (t[0], ops.concat([t[1], t[1]], 1), ops.concat([t[2], t[2]], 1)),
-        OpArgumentError,
-        "N1",
-    ),
+    "heads": (lambda t: (t[0], ops.concat([t[1], t[1]], 1), ops.concat([t[2], t[2]], 1)), OpArgumentError, "N1"),
 }
 
 
@@ -77,10 +73,7 @@ def test_error_of_a_kernel_surfaces_at_compile(mode: str, monkeypatch: pytest.Mo
         with pytest.raises(BaseException, match=r"data_move: burst is 0; accepted: 1 to 65535 \[fwd.py:7\]"):
             FailingKernel()(*tensors(1, 1, 1, 18, 18, 16))
     assert (
-        rms_ratio(
-            FailingKernel()(*tensors()),
-            golden.flash_attention(*qkv(1, 2, 2, 17, 33, 16), scale_value=0.125)[0],
-        )
+        rms_ratio(FailingKernel()(*tensors()), golden.flash_attention(*qkv(1, 2, 2, 17, 33, 16), scale_value=0.125)[0])
         <= 2e-3
     )
 
@@ -96,9 +89,7 @@ def test_dynamic_shapes_are_refused_by_name() -> None:
 def test_dynamic_shapes_are_refused_by_the_function() -> None:
     net = AttentionOut()
     net.set_inputs(*[Tensor(shape=[1, 2, None, 16], dtype=ms.float16)] * 3)
-    with pytest.raises(
-        OpArgumentError, match="query is of shape .*static shape; dynamic shapes are not supported"
-    ):
+    with pytest.raises(OpArgumentError, match="query is of shape .*static shape; dynamic shapes are not supported"):
         net(*tensors(1, 2, 2, 17, 17, 16))
 
 
@@ -172,9 +163,7 @@ def test_keywords(mode: str) -> None:
 def test_several_ops_share_nothing_but_the_extension(mode: str) -> None:
     small, large = AttentionOut(sparse_mode=3), AttentionOut()
     for sizes in ((1, 1, 1, 1, 1, 16), (2, 2, 2, 17, 33, 40), (1, 1, 1, 1, 1, 16)):
-        assert (
-            rms_ratio(small(*tensors(*sizes)), golden.flash_attention(*qkv(*sizes), sparse_mode=3)[0]) <= 2e-3
-        )
+        assert rms_ratio(small(*tensors(*sizes)), golden.flash_attention(*qkv(*sizes), sparse_mode=3)[0]) <= 2e-3
         assert rms_ratio(large(*tensors(*sizes)), golden.flash_attention(*qkv(*sizes))[0]) <= 2e-3
 
 
@@ -211,16 +200,12 @@ def test_path_with_a_colon(monkeypatch: pytest.MonkeyPatch) -> None:
 
     custom._extension.cache_clear()
     monkeypatch.setattr(custom.engine, "library_path", lambda: Path("/a:b/_engine.so"))
-    with pytest.raises(
-        OpArgumentError, match="path of the extension is /a:b/_engine.so; accepted: a path without ':'"
-    ):
+    with pytest.raises(OpArgumentError, match="path of the extension is /a:b/_engine.so; accepted: a path without ':'"):
         TikCustom("flash_attention", {}, (False,) * 5)
     custom._extension.cache_clear()
 
 
-@pytest.mark.parametrize(
-    "dtype", ["float16", "bfloat16", "float32", "int8", "uint8", "int16", "int32", "int64"]
-)
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "uint8", "int16", "int32", "int64"])
 def test_dtype_names(dtype: str) -> None:
     from mindspore.common import dtype as mstype
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of FlashAttention at the primitive level, run without MindSpore: traced, executed, compared with the golden."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
@@ -44,7 +45,7 @@ class Case:
 
 def attributes_of(case: Case) -> dict[str, Any]:
     """Keyword attributes that the case's mode stands for."""
-    out: dict[str, Any] = dict(scale_value=case.d ** -0.5)
+    out: dict[str, Any] = dict(scale_value=case.d**-0.5)
     for part in case.mode.split(","):
         if part == "causal":
             out.update(sparse_mode=3)
@@ -117,29 +118,61 @@ def run_kernel(case: Case, t: dict[str, np.ndarray], soc: str, engine: str = "na
     attrs = attributes_of(case) | dict(tiling_stgy_name=case.strategy, high_precision=case.high_precision)
     rows = -(-case.s1 // 16) * 16
     stats = {"shape": (case.batch, case.n1, rows), "dtype": "float32"}
-    program = mco.trace(flash_attention, describe(p["query"]), describe(p["key"]), describe(p["value"]),
-                        *map(describe, optional), describe(p["query"]), stats, stats, **attrs, soc=soc)
+    program = mco.trace(
+        flash_attention,
+        describe(p["query"]),
+        describe(p["key"]),
+        describe(p["value"]),
+        *map(describe, optional),
+        describe(p["query"]),
+        stats,
+        stats,
+        **attrs,
+        soc=soc,
+    )
     present = [x for x in optional if x is not None]
     out, top, total = mco.run(program, [p["query"], p["key"], p["value"], *present], engine=engine)
-    program = mco.trace(flash_attention_grad, describe(p["query"]), describe(p["key"]), describe(p["value"]),
-                        describe(out), describe(p["d_out"]), stats, stats, *map(describe, optional),
-                        describe(p["query"]), describe(p["key"]), describe(p["value"]), **attrs, soc=soc)
-    dq, dk, dv = mco.run(program, [p["query"], p["key"], p["value"], out, p["d_out"], top, total, *present],
-                         engine=engine)
+    program = mco.trace(
+        flash_attention_grad,
+        describe(p["query"]),
+        describe(p["key"]),
+        describe(p["value"]),
+        describe(out),
+        describe(p["d_out"]),
+        stats,
+        stats,
+        *map(describe, optional),
+        describe(p["query"]),
+        describe(p["key"]),
+        describe(p["value"]),
+        **attrs,
+        soc=soc,
+    )
+    dq, dk, dv = mco.run(
+        program, [p["query"], p["key"], p["value"], out, p["d_out"], top, total, *present], engine=engine
+    )
     d, s1 = case.d, case.s1
-    return dict(attention_out=out[..., :d], softmax_max=top[..., :s1], softmax_sum=total[..., :s1], d_query=dq[..., :d],
-                d_key=dk[..., :d], d_value=dv[..., :d])
+    return dict(
+        attention_out=out[..., :d],
+        softmax_max=top[..., :s1],
+        softmax_sum=total[..., :s1],
+        d_query=dq[..., :d],
+        d_key=dk[..., :d],
+        d_value=dv[..., :d],
+    )
 
 
 def run_golden(case: Case, t: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The same quantities in float64."""
     attrs = attributes_of(case)
-    wide = {n: (x.astype(np.float64) if n in ("query", "key", "value", "d_out", "real_shift") else x)
-            for n, x in t.items()}
+    wide = {
+        n: (x.astype(np.float64) if n in ("query", "key", "value", "d_out", "real_shift") else x) for n, x in t.items()
+    }
     optional = {n: wide[n] for n in OPTIONAL if n in wide}
     out, top, total = golden.flash_attention(wide["query"], wide["key"], wide["value"], **optional, **attrs)
-    dq, dk, dv = golden.flash_attention_grad(wide["query"], wide["key"], wide["value"], wide["d_out"], **optional,
-                                             **attrs)
+    dq, dk, dv = golden.flash_attention_grad(
+        wide["query"], wide["key"], wide["value"], wide["d_out"], **optional, **attrs
+    )
     return dict(attention_out=out, softmax_max=top, softmax_sum=total, d_query=dq, d_key=dk, d_value=dv)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of lightning_indexer and of the KL loss at the primitive level, run without MindSpore."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -98,15 +99,20 @@ def trace_indexer(case: IndexCase, tensors: list[np.ndarray], soc: str) -> tuple
 def run_indexer(case: IndexCase, tensors: list[np.ndarray], soc: str, engine: str = "native") -> list[np.ndarray]:
     """indices and values of the kernel, cut to the count."""
     outputs = sc.execute(*trace_indexer(case, tensors, soc), engine)
-    assert (outputs[0][..., case.count:] == -1).all() and not outputs[1][..., case.count:].any()
+    assert (outputs[0][..., case.count :] == -1).all() and not outputs[1][..., case.count :].any()
     return [x[0, ..., : case.count] if case.packed else x[..., : case.count] for x in outputs]
 
 
 def golden_indexer(case: IndexCase, tensors: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """indices and values in float64."""
-    return golden.lightning_indexer(*[x.astype(np.float64) for x in tensors], sparse_count=case.count,
-                                    actual_seq_lengths_query=case.q_lengths, actual_seq_lengths_key=case.kv_lengths,
-                                    layout_query="TND" if case.packed else "BSND", sparse_mode=case.mode)
+    return golden.lightning_indexer(
+        *[x.astype(np.float64) for x in tensors],
+        sparse_count=case.count,
+        actual_seq_lengths_query=case.q_lengths,
+        actual_seq_lengths_key=case.kv_lengths,
+        layout_query="TND" if case.packed else "BSND",
+        sparse_mode=case.mode,
+    )
 
 
 @dataclass(frozen=True)
@@ -134,20 +140,47 @@ def kl_tensors(case: KlCase) -> tuple[dict[str, Any], list[np.ndarray]]:
     return sc.tensors_of(main), [x.astype(sc.NUMPY[main.dtype]) for x in index]
 
 
-def run_kl(case: KlCase, t: dict[str, Any], index: list[np.ndarray], soc: str, engine: str = "native",
-           deterministic: bool = False) -> dict[str, Any]:
+def run_kl(
+    case: KlCase,
+    t: dict[str, Any],
+    index: list[np.ndarray],
+    soc: str,
+    engine: str = "native",
+    deterministic: bool = False,
+) -> dict[str, Any]:
     """Gradients and loss of the kernel."""
     main, p = case.main, sc.primitive_tensors(case.main, t)
     _, top, total = sc.run_forward(main, p, soc, engine)
     qi, ki, w = (sc.batched(x, main.packed) for x in index)
     w = sc.pad_last(w.astype(np.float32), 16)
-    inputs = [p["query"], p["key"], qi, ki, w, p["sparse_indices"], top, total, p["query_rope"], p["key_rope"],
-              p["actual_seq_lengths_query"], p["actual_seq_lengths_kv"]]
+    inputs = [
+        p["query"],
+        p["key"],
+        qi,
+        ki,
+        w,
+        p["sparse_indices"],
+        top,
+        total,
+        p["query_rope"],
+        p["key_rope"],
+        p["actual_seq_lengths_query"],
+        p["actual_seq_lengths_kv"],
+    ]
     rows = {"shape": (*qi.shape[:2], 8), "dtype": "float32"}
     program = mco.trace(
-        sparse_lightning_indexer_grad_kl_loss, *map(sc.describe, inputs), sc.describe(qi), sc.like(ki, "float32"),
-        sc.describe(w), rows, scale_value=(main.d + main.rope) ** -0.5, layout="TND" if main.packed else "BSND",
-        sparse_mode=main.mode, deterministic=deterministic, soc=soc)
+        sparse_lightning_indexer_grad_kl_loss,
+        *map(sc.describe, inputs),
+        sc.describe(qi),
+        sc.like(ki, "float32"),
+        sc.describe(w),
+        rows,
+        scale_value=(main.d + main.rope) ** -0.5,
+        layout="TND" if main.packed else "BSND",
+        sparse_mode=main.mode,
+        deterministic=deterministic,
+        soc=soc,
+    )
     d_qi, d_ki, d_w, loss = sc.execute(program, inputs, engine)
     out = {"d_query_index": d_qi, "d_key_index": d_ki, "d_weights": d_w[..., : case.heads]}
     return {n: x[0] if main.packed else x for n, x in out.items()} | {
@@ -161,6 +194,14 @@ def golden_kl(case: KlCase, t: dict[str, Any], index: list[np.ndarray]) -> kl_go
     wide = {n: t[n].astype(np.float64) for n in ("query", "key", "query_rope", "key_rope") if n in t}
     qi, ki, w = (x.astype(np.float64) for x in index)
     return kl_golden.sparse_lightning_indexer_grad_kl_loss(
-        **wide, query_index=qi, key_index=ki, weights=w, sparse_indices=t["sparse_indices"],
-        scale_value=(main.d + main.rope) ** -0.5, actual_seq_lengths_query=main.q_lengths,
-        actual_seq_lengths_kv=main.kv_lengths, layout="TND" if main.packed else "BSND", sparse_mode=main.mode)
+        **wide,
+        query_index=qi,
+        key_index=ki,
+        weights=w,
+        sparse_indices=t["sparse_indices"],
+        scale_value=(main.d + main.rope) ** -0.5,
+        actual_seq_lengths_query=main.q_lengths,
+        actual_seq_lengths_kv=main.kv_lengths,
+        layout="TND" if main.packed else "BSND",
+        sparse_mode=main.mode,
+    )

@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 
 import ms_custom_ops as mco
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.reference import run_reference
+from ms_custom_ops.engine.reference import run_reference
+from ms_custom_ops.program import ir
 
 SOCS = ("Ascend910A", "Ascend310P3", "Ascend910B1")
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "int32": np.int32}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases of the sparse-attention ops at the primitive level, run without MindSpore and compared with the goldens."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -49,8 +50,10 @@ class Case:
         flags = "".join(f"-{n}" for n in ("sinks", "merged", "full_rows") if getattr(self, n))
         flags += f"-page{self.page}" if self.page else ""
         dv = f"v{self.dv}" if self.dv else ""
-        return (f"{layout}-B{self.batch}-S{self.s1}x{self.s2}-N{self.n1}g{self.n2}-K{self.k}b{self.block}-D{self.d}{dv}"
-                f"r{self.rope}-mode{self.mode}{flags}-{self.dtype}" + (f"-{self.note}" if self.note else ""))
+        return (
+            f"{layout}-B{self.batch}-S{self.s1}x{self.s2}-N{self.n1}g{self.n2}-K{self.k}b{self.block}-D{self.d}{dv}"
+            f"r{self.rope}-mode{self.mode}{flags}-{self.dtype}" + (f"-{self.note}" if self.note else "")
+        )
 
     @property
     def value_dim(self) -> int:
@@ -66,7 +69,7 @@ def random_indices(case: Case, rng: np.random.Generator, lead: tuple[int, ...]) 
         count = min(case.k, blocks)
         row[:count] = rng.permutation(blocks)[:count]
         if not case.full_rows:
-            row[rng.integers(0 if i % 5 == 4 else count // 2, count + 1):] = -1
+            row[rng.integers(0 if i % 5 == 4 else count // 2, count + 1) :] = -1
     return ids.reshape(*lead, case.n2, case.k)
 
 
@@ -80,10 +83,13 @@ def tensors_of(case: Case, seed: int = 0) -> dict[str, Any]:
 
     lead_q = (case.s1,) if case.packed else (case.batch, case.s1)
     lead_k = (case.s2,) if case.packed else (case.batch, case.s2)
-    out: dict[str, Any] = {"query": normal(*lead_q, case.n1, case.d), "key": normal(*lead_k, case.n2, case.d),
-                           "value": None if case.merged else normal(*lead_k, case.n2, case.value_dim),
-                           "sparse_indices": random_indices(case, rng, lead_q),
-                           "d_out": normal(*lead_q, case.n1, case.value_dim)}
+    out: dict[str, Any] = {
+        "query": normal(*lead_q, case.n1, case.d),
+        "key": normal(*lead_k, case.n2, case.d),
+        "value": None if case.merged else normal(*lead_k, case.n2, case.value_dim),
+        "sparse_indices": random_indices(case, rng, lead_q),
+        "d_out": normal(*lead_q, case.n1, case.value_dim),
+    }
     if case.rope:
         out["query_rope"] = normal(*lead_q, case.n1, case.rope)
         out["key_rope"] = normal(*lead_k, case.n2, case.rope)
@@ -145,8 +151,18 @@ def execute(program: Any, inputs: list[np.ndarray | None], engine: str = "native
     return mco.run(program, [x for x in inputs if x is not None], engine=engine)
 
 
-FORWARD_INPUTS = ("query", "key", "value", "sparse_indices", "block_table", "actual_seq_lengths_query",
-                  "actual_seq_lengths_kv", "query_rope", "key_rope", "sinks")
+FORWARD_INPUTS = (
+    "query",
+    "key",
+    "value",
+    "sparse_indices",
+    "block_table",
+    "actual_seq_lengths_query",
+    "actual_seq_lengths_kv",
+    "query_rope",
+    "key_rope",
+    "sinks",
+)
 
 
 def statistics_shape(case: Case) -> dict:
@@ -159,29 +175,58 @@ def run_forward(case: Case, p: dict[str, Any], soc: str, engine: str = "native")
     """attention_out, softmax_max, softmax_sum as the primitive gives them."""
     layout = "TND" if case.packed else "BSND"
     program = mco.trace(
-        sparse_flash_attention, *[describe(p.get(n)) for n in FORWARD_INPUTS], like(p["query"], last=case.value_dim),
-        statistics_shape(case), statistics_shape(case), scale_value=(case.d + case.rope) ** -0.5,
-        sparse_block_size=case.block, layout_query=layout, layout_kv="PA_BSND" if case.page else layout,
-        sparse_mode=case.mode, kv_merged=case.merged, soc=soc)
+        sparse_flash_attention,
+        *[describe(p.get(n)) for n in FORWARD_INPUTS],
+        like(p["query"], last=case.value_dim),
+        statistics_shape(case),
+        statistics_shape(case),
+        scale_value=(case.d + case.rope) ** -0.5,
+        sparse_block_size=case.block,
+        layout_query=layout,
+        layout_kv="PA_BSND" if case.page else layout,
+        sparse_mode=case.mode,
+        kv_merged=case.merged,
+        soc=soc,
+    )
     return execute(program, [p.get(n) for n in FORWARD_INPUTS], engine)
 
 
-def run_backward(case: Case, p: dict[str, Any], forward: list[np.ndarray], soc: str, engine: str = "native",
-                 deterministic: bool = False) -> dict[str, np.ndarray]:
+def run_backward(
+    case: Case,
+    p: dict[str, Any],
+    forward: list[np.ndarray],
+    soc: str,
+    engine: str = "native",
+    deterministic: bool = False,
+) -> dict[str, np.ndarray]:
     """Gradients as the primitive gives them, by name."""
     stats = statistics_shape(case)
     names = ("query", "key", "value", "sparse_indices", "d_out")
     tail = ("sinks", "actual_seq_lengths_query", "actual_seq_lengths_kv", "query_rope", "key_rope")
     outputs: dict[str, dict | None] = {
-        "d_query": describe(p["query"]), "d_key": like(p["key"], "float32"), "d_value": like(p["value"], "float32"),
+        "d_query": describe(p["query"]),
+        "d_key": like(p["key"], "float32"),
+        "d_value": like(p["value"], "float32"),
         "d_query_rope": describe(p["query_rope"]),
         "d_key_rope": None if p["key_rope"] is None else like(p["key_rope"], "float32"),
-        "d_sinks": describe(p["sinks"])}
+        "d_sinks": describe(p["sinks"]),
+    }
     program = mco.trace(
-        sparse_flash_attention_grad, *[describe(p[n]) for n in names], describe(forward[0]), stats, stats,
-        *[describe(p[n]) for n in tail], *outputs.values(), scale_value=(case.d + case.rope) ** -0.5,
-        sparse_block_size=case.block, layout="TND" if case.packed else "BSND", sparse_mode=case.mode,
-        deterministic=deterministic, kv_merged=case.merged, soc=soc)
+        sparse_flash_attention_grad,
+        *[describe(p[n]) for n in names],
+        describe(forward[0]),
+        stats,
+        stats,
+        *[describe(p[n]) for n in tail],
+        *outputs.values(),
+        scale_value=(case.d + case.rope) ** -0.5,
+        sparse_block_size=case.block,
+        layout="TND" if case.packed else "BSND",
+        sparse_mode=case.mode,
+        deterministic=deterministic,
+        kv_merged=case.merged,
+        soc=soc,
+    )
     results = execute(program, [*[p[n] for n in names], *forward, *[p[n] for n in tail]], engine)
     return dict(zip([n for n, x in outputs.items() if x is not None], results, strict=False))
 
@@ -192,13 +237,17 @@ def statistics_of(case: Case, x: np.ndarray) -> np.ndarray:
     return x[0] if case.packed else x
 
 
-def run_kernels(case: Case, t: dict[str, Any], soc: str, engine: str = "native",
-                deterministic: bool = False) -> dict[str, np.ndarray]:
+def run_kernels(
+    case: Case, t: dict[str, Any], soc: str, engine: str = "native", deterministic: bool = False
+) -> dict[str, np.ndarray]:
     """Forward and backward, in the natural layout."""
     p = primitive_tensors(case, t)
     forward = run_forward(case, p, soc, engine)
-    out = {"attention_out": forward[0][0] if case.packed else forward[0],
-           "softmax_max": statistics_of(case, forward[1]), "softmax_sum": statistics_of(case, forward[2])}
+    out = {
+        "attention_out": forward[0][0] if case.packed else forward[0],
+        "softmax_max": statistics_of(case, forward[1]),
+        "softmax_sum": statistics_of(case, forward[2]),
+    }
     for name, value in run_backward(case, p, forward, soc, engine, deterministic).items():
         if name == "d_sinks":
             out[name] = value[..., : case.n1 // case.n2].astype(np.float64).sum(axis=(0, 2)).reshape(-1)
@@ -212,8 +261,14 @@ def run_golden(case: Case, t: dict[str, Any], attention_out: np.ndarray | None =
     layout = "TND" if case.packed else "BSND"
     wide = {n: None if x is None else x.astype(np.int64 if n == "sparse_indices" else np.float64) for n, x in t.items()}
     d_out = wide.pop("d_out")
-    common = dict(wide, scale_value=(case.d + case.rope) ** -0.5, sparse_block_size=case.block, sparse_mode=case.mode,
-                  actual_seq_lengths_query=case.q_lengths, actual_seq_lengths_kv=case.kv_lengths)
+    common = dict(
+        wide,
+        scale_value=(case.d + case.rope) ** -0.5,
+        sparse_block_size=case.block,
+        sparse_mode=case.mode,
+        actual_seq_lengths_query=case.q_lengths,
+        actual_seq_lengths_kv=case.kv_lengths,
+    )
     out, top, total = golden.sparse_flash_attention(**common, layout_query=layout)
     grads = golden.sparse_flash_attention_grad(**common, d_out=d_out, layout=layout, attention_out=attention_out)
     result = {"attention_out": out, "softmax_max": top, "softmax_sum": total}

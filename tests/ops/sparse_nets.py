@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells and conversions for the tests of the public sparse-attention functions."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -67,8 +68,13 @@ class Gradient(nn.Cell):
 def attributes(case: Case) -> dict[str, Any]:
     """Attributes of the public function."""
     layout = "TND" if case.packed else "BSND"
-    return dict(scale_value=(case.d + case.rope) ** -0.5, sparse_block_size=case.block, layout_query=layout,
-                layout_kv=layout, sparse_mode=case.mode)
+    return dict(
+        scale_value=(case.d + case.rope) ** -0.5,
+        sparse_block_size=case.block,
+        layout_query=layout,
+        layout_kv=layout,
+        sparse_mode=case.mode,
+    )
 
 
 def lengths(values: tuple[int, ...] | None) -> Tensor | None:

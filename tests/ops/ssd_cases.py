@@ -165,10 +165,7 @@ def _by_rows(case: Case, t: Arrays) -> Arrays:
 
     da = np.zeros((*t["da"].shape, case.rank), np.float32)
     da[..., 0] = t["da"]
-    flat = {
-        name: np.repeat(x, case.rank, -1).astype(np.float32)
-        for name, x in (("factor", factor), ("gamma", gamma))
-    }
+    flat = {name: np.repeat(x, case.rank, -1).astype(np.float32) for name, x in (("factor", factor), ("gamma", gamma))}
     return dict(
         v=rows(t["v"]),
         da=da.reshape(*da.shape[:2], -1),
@@ -190,12 +187,7 @@ def run_kernel3(case: Case, t: Arrays, soc: str, engine: str = "native") -> Arra
     packed = None if first is None else describe(first)
     attrs = dict(chunk_size=case.chunk, rank=case.rank, soc=soc)
     program = mco.trace(
-        mamba3_chunk_scan,
-        *map(describe, ins),
-        packed,
-        describe(w["v"]),
-        describe(w["initial_states"]),
-        **attrs,
+        mamba3_chunk_scan, *map(describe, ins), packed, describe(w["v"]), describe(w["initial_states"]), **attrs
     )
     o, final = mco.run(program, ins + more, engine=engine)
     program = mco.trace(
@@ -207,9 +199,7 @@ def run_kernel3(case: Case, t: Arrays, soc: str, engine: str = "native") -> Arra
         *map(describe, ins),
         **attrs,
     )
-    d_v, d_da, d_factor, d_gamma, d_k, d_q, d_h = mco.run(
-        program, [*ins, w["do"], w["d_final"], *more], engine=engine
-    )
+    d_v, d_da, d_factor, d_gamma, d_k, d_q, d_h = mco.run(program, [*ins, w["do"], w["d_final"], *more], engine=engine)
 
     def per_step(x: np.ndarray) -> np.ndarray:
         return x.reshape(*t["da"].shape, case.rank).astype(np.float64)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defects of the public TIK flash attention that must not exist here, and properties the kernels promise."""
+
 from __future__ import annotations
 
 import sys
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import ms_custom_ops as mco
-from ms_custom_ops import engine
+from ms_custom_ops.engine import native as engine
 from ms_custom_ops.op_impl.flash_attention import golden
 from ms_custom_ops.op_impl.flash_attention.fwd import flash_attention
 from ms_custom_ops.testing import assert_rms
@@ -65,8 +66,14 @@ def test_dtypes_are_the_declared_ones(soc: str) -> None:
     """e: documentation and registration disagreed; gradients have the dtype of the inputs, statistics are float32."""
     result = run_kernel(Case(17, 33, 16), tensors_of(Case(17, 33, 16)), soc)
     kinds = {name: str(value.dtype) for name, value in result.items()}
-    assert kinds == dict(attention_out="float16", softmax_max="float32", softmax_sum="float32", d_query="float16",
-                         d_key="float16", d_value="float16")
+    assert kinds == dict(
+        attention_out="float16",
+        softmax_max="float32",
+        softmax_sum="float32",
+        d_query="float16",
+        d_key="float16",
+        d_value="float16",
+    )
 
 
 @pytest.mark.parametrize("soc", SOCS)
@@ -112,7 +119,8 @@ def test_no_quadratic_tensor_in_gm(mode: str, soc: str) -> None:
     gm = [b for b in program.buffers if b.scope == "gm"]
     per_core = 24 if soc == "Ascend910B1" else 1  # exchange tiles of every core on split-core chips
     assert all(b.size_bytes < 2048 * 2048 or b.size_bytes <= per_core * 128 * 128 * 4 for b in gm), [
-        (b.name, b.size_bytes) for b in gm]
+        (b.name, b.size_bytes) for b in gm
+    ]
 
 
 @pytest.mark.parametrize("soc", SOCS)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The FlashAttention kernels against the float64 golden, without MindSpore, on both chip families."""
+
 from __future__ import annotations
 
 import itertools
@@ -17,18 +18,44 @@ from flash_cases import LIMIT, Case, run_golden, run_kernel, tensors_of, with_dt
 SOCS = ("Ascend910A", "Ascend910B1")  # a fused-core and a split-core chip
 LENGTHS = ((1, 1), (17, 63), (128, 128), (200, 72), (257, 511), (1, 1000))
 HEAD_DIMS = (16, 40, 64, 80, 128, 160, 256)
-MODES = ("none", "causal", "band", "mask", "mask_batch", "shift", "alibi", "blocks", "dropout", "drop_mask", "lengths",
-         "causal,lengths,dropout", "band,mask,shift,lengths")
+MODES = (
+    "none",
+    "causal",
+    "band",
+    "mask",
+    "mask_batch",
+    "shift",
+    "alibi",
+    "blocks",
+    "dropout",
+    "drop_mask",
+    "lengths",
+    "causal,lengths,dropout",
+    "band,mask,shift,lengths",
+)
 
 CASES = [
-    Case(1, 1, 16), Case(15, 17, 16, "causal"), Case(17, 63, 40, "band"), Case(63, 200, 64, "mask"),
-    Case(128, 128, 64, "causal"), Case(200, 72, 80, "mask_batch", batch=2), Case(200, 72, 128, "causal"),
-    Case(257, 511, 64, "blocks"), Case(257, 511, 32, "dropout,causal", n1=4), Case(1, 1000, 64, "lengths", batch=3),
-    Case(100, 130, 160, "shift"), Case(70, 90, 256, "alibi,causal"), Case(48, 48, 48, "drop_mask"),
-    Case(150, 140, 64, "lengths,causal,mask", batch=2, n1=6, n2=2), Case(33, 290, 96, "band,lengths", batch=3),
-    Case(300, 300, 64, "blocks,causal", n1=3, n2=1), Case(130, 260, 64, "none", high_precision=False),
-    Case(130, 260, 64, "dropout", high_precision=False), Case(200, 300, 64, "causal", strategy="sparse"),
-    Case(100, 77, 40, "none", strategy="wukong"), Case(130, 200, 64, "causal", strategy="xunfei"),
+    Case(1, 1, 16),
+    Case(15, 17, 16, "causal"),
+    Case(17, 63, 40, "band"),
+    Case(63, 200, 64, "mask"),
+    Case(128, 128, 64, "causal"),
+    Case(200, 72, 80, "mask_batch", batch=2),
+    Case(200, 72, 128, "causal"),
+    Case(257, 511, 64, "blocks"),
+    Case(257, 511, 32, "dropout,causal", n1=4),
+    Case(1, 1000, 64, "lengths", batch=3),
+    Case(100, 130, 160, "shift"),
+    Case(70, 90, 256, "alibi,causal"),
+    Case(48, 48, 48, "drop_mask"),
+    Case(150, 140, 64, "lengths,causal,mask", batch=2, n1=6, n2=2),
+    Case(33, 290, 96, "band,lengths", batch=3),
+    Case(300, 300, 64, "blocks,causal", n1=3, n2=1),
+    Case(130, 260, 64, "none", high_precision=False),
+    Case(130, 260, 64, "dropout", high_precision=False),
+    Case(200, 300, 64, "causal", strategy="sparse"),
+    Case(100, 77, 40, "none", strategy="wukong"),
+    Case(130, 200, 64, "causal", strategy="xunfei"),
 ]
 
 
@@ -41,7 +68,7 @@ def check(case: Case, soc: str, engine: str = "native") -> None:
             limit = 1e-3 if case.high_precision else LIMIT[case.dtype]
         value = value.astype(np.float64)
         if not expected[name].any():  # S2 = 1: the exact gradient is 0, so the error is measured against d_out
-            assert np.sqrt(np.mean(value ** 2)) <= limit * np.sqrt(np.mean(t["d_out"].astype(np.float64) ** 2)), name
+            assert np.sqrt(np.mean(value**2)) <= limit * np.sqrt(np.mean(t["d_out"].astype(np.float64) ** 2)), name
             continue
         assert_rms(name, value, expected[name], limit)
 
@@ -63,8 +90,9 @@ def test_bfloat16(case: Case) -> None:
 
 
 @pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
-@pytest.mark.parametrize("case", [Case(17, 33, 16, "causal,dropout"), Case(20, 40, 32, "mask,lengths", batch=2)],
-                         ids=lambda c: c.id)
+@pytest.mark.parametrize(
+    "case", [Case(17, 33, 16, "causal,dropout"), Case(20, 40, 32, "mask,lengths", batch=2)], ids=lambda c: c.id
+)
 def test_reference_engine(case: Case, soc: str) -> None:
     check(case, soc, "reference")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lightning_indexer and the KL loss of the indexer against their goldens, without MindSpore."""
+
 from __future__ import annotations
 
 import sys
@@ -17,26 +18,22 @@ from ms_custom_ops.tiling.lightning_indexer_kl import plan_kl
 from ms_custom_ops.tiling.sparse_flash_attention_problem import SparseProblem
 
 sys.path.insert(0, str(Path(__file__).parent))
-from indexer_cases import (
-    IndexCase,
-    KlCase,
-    golden_indexer,
-    golden_kl,
-    index_tensors,
-    kl_tensors,
-    run_indexer,
-    run_kl,
-)
+from indexer_cases import IndexCase, KlCase, golden_indexer, golden_kl, index_tensors, kl_tensors, run_indexer, run_kl
 from sparse_cases import LIMIT, Case
 
 SOCS = ("Ascend910A", "Ascend310P3", "Ascend910B1")
 
 INDEX_CASES = [
-    IndexCase(), IndexCase(s1=1, s2=1, n1=1, count=1), IndexCase(batch=2, s1=5, s2=70, n1=3, d=32, count=100, mode=0),
-    IndexCase(s1=4, s2=300, n1=16, d=64, count=64, ties=True), IndexCase(s1=3, s2=7, n1=17, count=5),
-    IndexCase(s1=7, s2=5, n1=8, count=3), IndexCase(batch=3, q_lengths=(3, 0, 2), kv_lengths=(40, 9, 0), count=15),
+    IndexCase(),
+    IndexCase(s1=1, s2=1, n1=1, count=1),
+    IndexCase(batch=2, s1=5, s2=70, n1=3, d=32, count=100, mode=0),
+    IndexCase(s1=4, s2=300, n1=16, d=64, count=64, ties=True),
+    IndexCase(s1=3, s2=7, n1=17, count=5),
+    IndexCase(s1=7, s2=5, n1=8, count=3),
+    IndexCase(batch=3, q_lengths=(3, 0, 2), kv_lengths=(40, 9, 0), count=15),
     IndexCase(packed=True, s1=9, s2=60, q_lengths=(3, 3, 8), kv_lengths=(20, 30, 55), count=17),
-    IndexCase(s1=2, s2=700, n1=64, d=128, count=200), IndexCase(s1=2, s2=40000, n1=2, count=100, mode=0),
+    IndexCase(s1=2, s2=700, n1=64, d=128, count=200),
+    IndexCase(s1=2, s2=40000, n1=2, count=100, mode=0),
     IndexCase(s1=2, s2=17000, n1=2, count=70, ties=True),
 ]
 
@@ -81,7 +78,8 @@ def test_all_scores_zero_select_the_first_keys() -> None:
 
 
 KL_CASES = [
-    KlCase(Case(merged=True)), KlCase(Case(merged=True, s1=1, s2=1, k=1, n1=1, rope=0), 1, 16),
+    KlCase(Case(merged=True)),
+    KlCase(Case(merged=True, s1=1, s2=1, k=1, n1=1, rope=0), 1, 16),
     KlCase(Case(merged=True, s2=300, k=150, n1=20, rope=0), 8, 64, 0.01),
     KlCase(Case(merged=True, s2=300, k=256, s1=3, full_rows=True), 17, 16),
     KlCase(Case(merged=True, packed=True, s1=9, s2=60, q_lengths=(3, 3, 8), kv_lengths=(20, 30, 55)), 17, 16),
@@ -129,8 +127,9 @@ def test_gradients_of_index_keys_never_selected_are_exactly_zero() -> None:
 
 def problem(head_dim: int, slots: int = 2048) -> SparseProblem:
     """A problem of the documented size but for the head size."""
-    return SparseProblem(1, 64, 64, 131072, 131072, 64, 1, head_dim, head_dim, 64, slots, "float16", 0.1, 1, False, 3,
-                         merged=True)
+    return SparseProblem(
+        1, 64, 64, 131072, 131072, 64, 1, head_dim, head_dim, 64, slots, "float16", 0.1, 1, False, 3, merged=True
+    )
 
 
 @pytest.mark.parametrize("soc", SOCS)

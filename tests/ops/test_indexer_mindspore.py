@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lightning_indexer and the KL loss of the indexer in GRAPH and PYNATIVE mode."""
+
 from __future__ import annotations
 
 import sys
@@ -19,9 +20,7 @@ from sparse_nets import numpy, zeros  # noqa: E402
 
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError  # noqa: E402
 from ms_custom_ops.mindspore import sparse_attention as sa  # noqa: E402
-from ms_custom_ops.op_impl.indexer_kl_loss.golden import (  # noqa: E402
-    sparse_lightning_indexer_grad_kl_loss as kl_golden,
-)
+from ms_custom_ops.op_impl.indexer_kl_loss.golden import sparse_lightning_indexer_grad_kl_loss as kl_golden  # noqa: E402
 from ms_custom_ops.op_impl.lightning_indexer.golden import lightning_indexer as indexer_golden  # noqa: E402
 from ms_custom_ops.testing import assert_rms  # noqa: E402
 
@@ -64,8 +63,13 @@ def test_indexer_paged(packed: bool) -> None:
     pages = rng.standard_normal((5, 32, 1, 16)).astype(np.float16)
     lead, ends = ((6,), [2, 5]) if packed else ((2, 3), None)
     query, weights = (rng.standard_normal((*lead, *s)).astype(np.float16) for s in ((4, 16), (4,)))
-    args = dict(layout_query="TND" if packed else "BSND", layout_key="PA_BSND", sparse_count=24,
-                actual_seq_lengths_query=ends, actual_seq_lengths_key=counts.tolist())
+    args = dict(
+        layout_query="TND" if packed else "BSND",
+        layout_key="PA_BSND",
+        sparse_count=24,
+        actual_seq_lengths_query=ends,
+        actual_seq_lengths_key=counts.tolist(),
+    )
     indices, _ = sa.lightning_indexer(Tensor(query), Tensor(pages), Tensor(weights), block_table=Tensor(table), **args)
     wide = [x.astype(np.float64) for x in (query, pages, weights)]
     np.testing.assert_array_equal(indices.asnumpy(), indexer_golden(*wide, block_table=table, **args)[0])
@@ -73,26 +77,62 @@ def test_indexer_paged(packed: bool) -> None:
 
 @pytest.mark.parametrize("packed", [False, True], ids=["BSND", "TND"])
 def test_kl_loss_and_its_gradient(packed: bool) -> None:
-    case = Case(merged=True, s1=7, s2=50, packed=True, q_lengths=(3, 6), kv_lengths=(20, 44)) if packed else Case(
-        merged=True, batch=2, s1=3, s2=40)
+    case = (
+        Case(merged=True, s1=7, s2=50, packed=True, q_lengths=(3, 6), kv_lengths=(20, 44))
+        if packed
+        else Case(merged=True, batch=2, s1=3, s2=40)
+    )
     t, (qi, ki, w) = tensors_of(case), index_inputs(packed)
     layout, scale = "TND" if packed else "BSND", (case.d + case.rope) ** -0.5
     query, key, indices = (Tensor(t[n]) for n in ("query", "key", "sparse_indices"))
     ropes = dict(query_rope=Tensor(t["query_rope"]), key_rope=Tensor(t["key_rope"]))
     _, top, total = sa.sparse_flash_attention(
-        query, key, None, indices, scale, layout_query=layout, layout_kv=layout, return_softmax_lse=True,
-        actual_seq_lengths_query=case.q_lengths, actual_seq_lengths_kv=case.kv_lengths, **ropes)
+        query,
+        key,
+        None,
+        indices,
+        scale,
+        layout_query=layout,
+        layout_kv=layout,
+        return_softmax_lse=True,
+        actual_seq_lengths_query=case.q_lengths,
+        actual_seq_lengths_kv=case.kv_lengths,
+        **ropes,
+    )
 
     def loss(query_index, key_index, weights):
-        return sa.indexer_kl_loss(query, key, query_index, key_index, weights, indices, top, total,
-                                  actual_seq_qlen=case.q_lengths, actual_seq_klen=case.kv_lengths, scale_value=scale,
-                                  layout=layout, **ropes) * 2.0
+        return (
+            sa.indexer_kl_loss(
+                query,
+                key,
+                query_index,
+                key_index,
+                weights,
+                indices,
+                top,
+                total,
+                actual_seq_qlen=case.q_lengths,
+                actual_seq_klen=case.kv_lengths,
+                scale_value=scale,
+                layout=layout,
+                **ropes,
+            )
+            * 2.0
+        )
 
     value, grads = ms.value_and_grad(loss, (0, 1, 2))(Tensor(qi), Tensor(ki), Tensor(w))
     wide = {n: t[n].astype(np.float64) for n in ("query", "key", "query_rope", "key_rope")}
-    expected = kl_golden(**wide, query_index=qi.astype(np.float64), key_index=ki.astype(np.float64),
-                         weights=w.astype(np.float64), sparse_indices=t["sparse_indices"], scale_value=scale,
-                         actual_seq_lengths_query=case.q_lengths, actual_seq_lengths_kv=case.kv_lengths, layout=layout)
+    expected = kl_golden(
+        **wide,
+        query_index=qi.astype(np.float64),
+        key_index=ki.astype(np.float64),
+        weights=w.astype(np.float64),
+        sparse_indices=t["sparse_indices"],
+        scale_value=scale,
+        actual_seq_lengths_query=case.q_lengths,
+        actual_seq_lengths_kv=case.kv_lengths,
+        layout=layout,
+    )
     assert float(value.asnumpy()) == pytest.approx(2 * expected.loss, rel=1e-5)
     for name, got in zip(("d_query_index", "d_key_index", "d_weights"), grads, strict=False):
         assert_rms(name, numpy(got), 2 * getattr(expected, name), LIMIT["float16"])
@@ -109,10 +149,16 @@ INDEXER_REFUSED = {
     "count": (dict(sparse_count=0), OpArgumentError, "sparse_count is 0; accepted: an int from 1 to 8192"),
     "heads": (dict(key=zeros(2, 40, 2, 32)), OpArgumentError, "head count of key is 2; accepted: 1"),
     "weights": (dict(weights=zeros(2, 3, 4)), OpArgumentError, "weights is of shape (2, 3, 4); accepted: (2, 3, 3)"),
-    "weights_dtype": (dict(weights=zeros(2, 3, 3, dtype=np.float64)), OpDtypeError,
-                      "dtype of weights is float64; accepted: float16 or float32"),
-    "dim": (dict(query=zeros(2, 3, 3, 24), key=zeros(2, 40, 1, 24)), OpArgumentError,
-            "head size of query is 24; accepted: a multiple of 16 from 16 to 256"),
+    "weights_dtype": (
+        dict(weights=zeros(2, 3, 3, dtype=np.float64)),
+        OpDtypeError,
+        "dtype of weights is float64; accepted: float16 or float32",
+    ),
+    "dim": (
+        dict(query=zeros(2, 3, 3, 24), key=zeros(2, 40, 1, 24)),
+        OpArgumentError,
+        "head size of query is 24; accepted: a multiple of 16 from 16 to 256",
+    ),
 }
 
 
@@ -123,13 +169,20 @@ def test_indexer_refusals(changes: dict, error: type, text: str) -> None:
     assert "lightning_indexer: " + text in str(caught.value)
 
 
-@pytest.mark.parametrize(("changes", "text"), [
-    (dict(softmax_max=zeros(2, 1, 3, 4, dtype=np.float32)),
-     "softmax_max is of shape (2, 1, 3, 4); accepted: (2, 1, 3, 8): return_softmax_lse=True in the forward gives it"),
-    (dict(query_index=zeros(2, 4, 3, 32)), "query_index, key_index is of shapes (2, 4, 3, 32), (2, 40, 1, 32)"),
-    (dict(key=zeros(2, 40, 2, 64)), "head count of key is 2; accepted: 1"),
-    (dict(scale_value="x"), "scale_value is 'x' (str); accepted: a float"),
-], ids=["statistics", "rows", "key_heads", "scale"])
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            dict(softmax_max=zeros(2, 1, 3, 4, dtype=np.float32)),
+            "softmax_max is of shape (2, 1, 3, 4); accepted: (2, 1, 3, 8): "
+            "return_softmax_lse=True in the forward gives it",
+        ),
+        (dict(query_index=zeros(2, 4, 3, 32)), "query_index, key_index is of shapes (2, 4, 3, 32), (2, 40, 1, 32)"),
+        (dict(key=zeros(2, 40, 2, 64)), "head count of key is 2; accepted: 1"),
+        (dict(scale_value="x"), "scale_value is 'x' (str); accepted: a float"),
+    ],
+    ids=["statistics", "rows", "key_heads", "scale"],
+)
 def test_kl_refusals(changes: dict, text: str) -> None:
     t = tensors_of(Case(merged=True, batch=2, s1=3))
     args = {n: Tensor(t[n]) for n in ("query", "key", "sparse_indices", "query_rope", "key_rope")}

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """lightning_indexer puts the selected keys in order exactly, and without quadratic work where the chip can sort."""
+
 from __future__ import annotations
 
 import sys
@@ -9,9 +10,9 @@ import numpy as np
 import pytest
 
 import ms_custom_ops as mco
+from ms_custom_ops.engine.reference import DEFINITIONS
+from ms_custom_ops.program.isa import ISA
 from ms_custom_ops.soc import get_soc
-from ms_custom_ops.tik.isa import ISA
-from ms_custom_ops.tik.reference import DEFINITIONS
 from ms_custom_ops.tiling.lightning_indexer import RANKS, IndexerPlan, plan_indexer
 from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, SparseProblem
 
@@ -28,10 +29,16 @@ def score_rows(length: int) -> dict[str, np.ndarray]:
     """Integer scores of ``length`` keys."""
     rng, token = np.random.default_rng(length), np.arange(length)
     return {
-        "ascending": token - length // 2, "descending": length // 2 - token, "equal": np.full(length, 5),
-        "zero": np.zeros(length, int), "two values": token % 2, "few values": rng.integers(-2, 3, length),
-        "distinct": rng.permutation(length), "pairs": rng.permutation(length) // 2,
-        "one above": np.where(token == length - 1, 9, 1), "one below": np.where(token == 0, -9, 1),
+        "ascending": token - length // 2,
+        "descending": length // 2 - token,
+        "equal": np.full(length, 5),
+        "zero": np.zeros(length, int),
+        "two values": token % 2,
+        "few values": rng.integers(-2, 3, length),
+        "distinct": rng.permutation(length),
+        "pairs": rng.permutation(length) // 2,
+        "one above": np.where(token == length - 1, 9, 1),
+        "one below": np.where(token == 0, -9, 1),
         "blocks": token // 32 % 7 - 3,
     }
 
@@ -90,13 +97,18 @@ def test_long_lists(soc: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("soc", (*SOCS, "Ascend910_9391"))
-@pytest.mark.parametrize("case", [
-    IndexCase(s1=70, s2=65, n1=4, count=17, ties=True), IndexCase(s1=3, s2=300, n1=4, count=200, ties=True, batch=2),
-    IndexCase(batch=3, s1=5, s2=260, q_lengths=(5, 0, 2), kv_lengths=(260, 9, 0), count=63, ties=True),
-    IndexCase(packed=True, s1=9, s2=700, q_lengths=(3, 3, 8), kv_lengths=(20, 330, 655), count=200, ties=True),
-    IndexCase(batch=2, s1=4, s2=500, kv_lengths=(500, 131), count=200, ties=True, page=64),
-    IndexCase(batch=2, s1=4, s2=500, kv_lengths=(500, 131), count=15, ties=True, page=16, mode=0),
-], ids=lambda c: c.id)
+@pytest.mark.parametrize(
+    "case",
+    [
+        IndexCase(s1=70, s2=65, n1=4, count=17, ties=True),
+        IndexCase(s1=3, s2=300, n1=4, count=200, ties=True, batch=2),
+        IndexCase(batch=3, s1=5, s2=260, q_lengths=(5, 0, 2), kv_lengths=(260, 9, 0), count=63, ties=True),
+        IndexCase(packed=True, s1=9, s2=700, q_lengths=(3, 3, 8), kv_lengths=(20, 330, 655), count=200, ties=True),
+        IndexCase(batch=2, s1=4, s2=500, kv_lengths=(500, 131), count=200, ties=True, page=64),
+        IndexCase(batch=2, s1=4, s2=500, kv_lengths=(500, 131), count=15, ties=True, page=16, mode=0),
+    ],
+    ids=lambda c: c.id,
+)
 def test_ties_in_every_layout(case: IndexCase, soc: str) -> None:
     check_exact(case, index_tensors(case), soc)
 
@@ -119,8 +131,9 @@ def test_scores_that_are_nan_or_infinite(length: int, pairs: int, count: int, so
 
 
 def plan_of(length: int, count: int, soc: str) -> IndexerPlan:
-    return plan_indexer(SparseProblem(1, 1, 1, length, length, 2, 1, 16, 16, 0, count, "float16", 1.0, 1, False, 0),
-                        count, get_soc(soc))
+    return plan_indexer(
+        SparseProblem(1, 1, 1, length, length, 2, 1, 16, 16, 0, count, "float16", 1.0, 1, False, 0), count, get_soc(soc)
+    )
 
 
 class VectorWork:

@@ -55,27 +55,15 @@ def test_bad_arguments_are_named(name):
     with pytest.raises(error) as caught:
         call(function, [ZEROS[x] for x in operands], *fixed)
     assert text in str(caught.value)
-    assert call(segsum.bwd_dadt_cumsum, [ZEROS["v"]] * 4, 16)[0].shape == (
-        1,
-        2,
-        32,
-    )  # the process stays usable
+    assert call(segsum.bwd_dadt_cumsum, [ZEROS["v"]] * 4, 16)[0].shape == (1, 2, 32)  # the process stays usable
 
 
 def test_bad_dtypes_are_named():
     half = ZEROS["v"].astype(np.float16)
     for function, operands, text in (
         (segsum.dacs_segsum, [half], "dtype of da is float16; accepted: float32"),
-        (
-            segsum.bwd_segsum_dadt,
-            [ZEROS["m"], ZEROS["m"], half],
-            "dtype of ddt_out is float16; accepted: float32",
-        ),
-        (
-            segsum.bwd_segsum_dadt,
-            [ZEROS["m"], ZEROS["m"].astype(np.float16), ZEROS["v"]],
-            "dtype of SSdA is float16",
-        ),
+        (segsum.bwd_segsum_dadt, [ZEROS["m"], ZEROS["m"], half], "dtype of ddt_out is float16; accepted: float32"),
+        (segsum.bwd_segsum_dadt, [ZEROS["m"], ZEROS["m"].astype(np.float16), ZEROS["v"]], "dtype of SSdA is float16"),
     ):
         with pytest.raises(OpDtypeError) as caught:
             call(function, operands, 16)
@@ -85,9 +73,5 @@ def test_bad_dtypes_are_named():
 def test_bfloat16_is_refused_where_the_chip_has_none():
     soc.set_soc("Ascend910A")
     with pytest.raises(OpDtypeError) as caught:
-        call(
-            segsum.bwd_segsum_dadt,
-            [tensor(ZEROS["m"], "bfloat16"), tensor(ZEROS["m"], "bfloat16"), ZEROS["v"]],
-            16,
-        )
+        call(segsum.bwd_segsum_dadt, [tensor(ZEROS["m"], "bfloat16"), tensor(ZEROS["m"], "bfloat16"), ZEROS["v"]], 16)
     assert "Ascend910A" in str(caught.value) and "bfloat16" in str(caught.value)

@@ -100,12 +100,7 @@ def test_shape_table(shape, dtype, chip):
         assert_ratio("ddt", out, expected, *TOLERANCE[ddt_dtype])
 
 
-PACKED = [
-    (50, 16, [0, 5, 5, 33, 50]),
-    (64, 16, [0, 64]),
-    (41, 7, [0, 7, 21, 40, 41]),
-    (130, 64, [0, 65, 130]),
-]
+PACKED = [(50, 16, [0, 5, 5, 33, 50]), (64, 16, [0, 64]), (41, 7, [0, 7, 21, 40, 41]), (130, 64, [0, 65, 130])]
 
 
 def packed_operands(steps, chunk, cu, vectors, seed=6):
@@ -132,14 +127,10 @@ def test_packed_sequences_are_the_single_ones(case, way):
     bounds = Tensor(np.array(cu, np.int32)) if as_tensor else cu
     lengths = slot_lengths(steps, chunk, cu)
     segment = unpack(golden_segsum.bwd_segsum_dadt(d, s, None, lengths, chunk), steps, chunk, cu)
-    assert_rms(
-        "ddt", run_packed(segsum.bwd_segsum_dadt, [d, s, t.copy()], chunk, bounds)[0], t + segment, 1e-6
-    )
+    assert_rms("ddt", run_packed(segsum.bwd_segsum_dadt, [d, s, t.copy()], chunk, bounds)[0], t + segment, 1e-6)
     sums = unpack(golden_cumsum.bwd_dadt_cumsum(*[pack(x, chunk, cu) for x in rows], chunk), steps, chunk, cu)
     assert_rms("cumsum", run_packed(segsum.bwd_dadt_cumsum, rows, chunk, bounds)[0], sums, 1e-6)
-    assert_rms(
-        "fused", run_packed(segsum.bwd_dadt_fused, [d, s, *rows], chunk, bounds)[0], sums + segment, 1e-6
-    )
+    assert_rms("fused", run_packed(segsum.bwd_dadt_fused, [d, s, *rows], chunk, bounds)[0], sums + segment, 1e-6)
     found = run_packed(segsum.dacs_segsum, [t], chunk, bounds)
     cs, rev, matrix = golden_dacs.dacs_segsum(pack(t, chunk, cu), chunk)
     for name, got, want in zip(
@@ -150,9 +141,7 @@ def test_packed_sequences_are_the_single_ones(case, way):
     ):
         assert_rms(name, got, want, 1e-6)
     found = run_packed(segsum.bwd_dtrap_ddt, rows, chunk, bounds)
-    for name, got, want in zip(
-        ("ddt", "dtrap"), found, golden_trapezoid.bwd_dtrap_ddt(*rows, cu), strict=True
-    ):
+    for name, got, want in zip(("ddt", "dtrap"), found, golden_trapezoid.bwd_dtrap_ddt(*rows, cu), strict=True):
         assert_rms(name, got, want, 1e-6)
 
 
@@ -171,8 +160,7 @@ def test_packed_sequences_do_not_touch_each_other():
     cu, chunk = [0, 5, 5, 33, 50], 16
     (da,) = packed_operands(50, chunk, cu, 1)[1]
     alone = [
-        call(segsum.dacs_segsum, [np.ascontiguousarray(da[..., a:b])], chunk)
-        for a, b in ((0, 5), (5, 33), (33, 50))
+        call(segsum.dacs_segsum, [np.ascontiguousarray(da[..., a:b])], chunk) for a, b in ((0, 5), (5, 33), (33, 50))
     ]
     cs, rev, matrix = call(segsum.dacs_segsum, [da], chunk, cu)
     np.testing.assert_array_equal(cs, np.concatenate([x[0] for x in alone], -1))
@@ -196,9 +184,7 @@ def test_last_chunk_that_is_not_full(mode, steps, chunk):
     segment = unpack(golden_segsum.bwd_segsum_dadt(d, s, None, lengths, chunk), steps, chunk)
     assert_rms("ddt", call(segsum.bwd_segsum_dadt, [d, s, t.copy()], chunk)[0], t + segment, 1e-6)
     fused = golden_fused.bwd_dadt_fused(d, s, *[pack(x, chunk) for x in rows], lengths, chunk)
-    assert_rms(
-        "fused", call(segsum.bwd_dadt_fused, [d, s, *rows], chunk)[0], unpack(fused, steps, chunk), 1e-6
-    )
+    assert_rms("fused", call(segsum.bwd_dadt_fused, [d, s, *rows], chunk)[0], unpack(fused, steps, chunk), 1e-6)
     cs, rev, matrix = golden_dacs.dacs_segsum(pack(t, chunk), chunk)
     for name, got, want in zip(
         ("cs", "rev", "segsum"),
@@ -301,11 +287,7 @@ def test_inputs_that_are_views(mode):
     rng = np.random.default_rng(9)
     d, s = rng.standard_normal((2, 2, 2, 24, 24, 3)).astype(np.float32)
     t = rng.standard_normal((48, 2, 3)).astype(np.float32)
-    views = [
-        Tensor(d).transpose(4, 0, 1, 2, 3),
-        Tensor(s).transpose(4, 0, 1, 2, 3),
-        Tensor(t).transpose(2, 1, 0),
-    ]
+    views = [Tensor(d).transpose(4, 0, 1, 2, 3), Tensor(s).transpose(4, 0, 1, 2, 3), Tensor(t).transpose(2, 1, 0)]
     (out,) = call(segsum.bwd_segsum_dadt, views, 24)
     arrays = [np.moveaxis(d, -1, 0), np.moveaxis(s, -1, 0), t.transpose(2, 1, 0)]
     assert_rms("ddt", out, golden_segsum.bwd_segsum_dadt(*arrays), 1e-6)
@@ -314,9 +296,5 @@ def test_inputs_that_are_views(mode):
 def test_empty_batches(mode):
     empty, matrix = np.zeros((0, 2, 32), np.float32), np.zeros((0, 2, 2, 16, 16), np.float32)
     assert call(segsum.bwd_segsum_dadt, [matrix, matrix, empty], 16)[0].shape == (0, 2, 32)
-    assert [x.shape for x in call(segsum.dacs_segsum, [empty], 16)] == [
-        (0, 2, 32),
-        (0, 2, 32),
-        (0, 2, 2, 16, 16),
-    ]
+    assert [x.shape for x in call(segsum.dacs_segsum, [empty], 16)] == [(0, 2, 32), (0, 2, 32), (0, 2, 2, 16, 16)]
     assert call(segsum.segsum_decay, [empty], 16)[0].shape == (0, 2, 2, 16, 16)

@@ -79,9 +79,7 @@ def padded(lengths):
     return out
 
 
-def check_backward(
-    shape, soc, dtype="float32", vector="float32", layout="key_query", lengths=None, engine="native"
-):
+def check_backward(shape, soc, dtype="float32", vector="float32", layout="key_query", lengths=None, engine="native"):
     d, s = matrices(shape, dtype, layout)
     (ddt,) = vectors(shape, 1, vector)
     filled = None if lengths is None else padded(lengths)
@@ -140,9 +138,7 @@ def test_bwd_segsum_dadt_of_short_chunks(shape, lengths, layout):
 def test_bwd_segsum_dadt_on_the_reference_engine(shape):
     check_backward(shape, "Ascend910A", engine="reference")
     check_backward(shape, "Ascend910B1", "bfloat16", "bfloat16", engine="reference")
-    check_backward(
-        shape, "Ascend910A", layout="query_key", lengths=[shape[3] - 3] * shape[2], engine="reference"
-    )
+    check_backward(shape, "Ascend910A", layout="query_key", lengths=[shape[3] - 3] * shape[2], engine="reference")
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -168,11 +164,7 @@ def test_bwd_dadt_fused(shape, soc):
     d, s = matrices(shape)
     rows = vectors(shape, 4)
     (out,) = run_kernel(
-        bwd_dadt_fused,
-        [d, s, *rows, None],
-        {"dadt": (rows[0].shape, "float32")},
-        {"chunk_size": shape[3]},
-        soc,
+        bwd_dadt_fused, [d, s, *rows, None], {"dadt": (rows[0].shape, "float32")}, {"chunk_size": shape[3]}, soc
     )
     assert_rms("dadt", out, golden_fused.bwd_dadt_fused(d, s, *rows, None, shape[3]), 1e-6)
 
@@ -181,9 +173,7 @@ def test_bwd_dadt_fused(shape, soc):
 @all_shapes
 def test_bwd_dadt_cumsum(shape, soc):
     rows = vectors(shape, 4)
-    (out,) = run_kernel(
-        bwd_dadt_cumsum, rows, {"dadt": (rows[0].shape, "float32")}, {"chunk_size": shape[3]}, soc
-    )
+    (out,) = run_kernel(bwd_dadt_cumsum, rows, {"dadt": (rows[0].shape, "float32")}, {"chunk_size": shape[3]}, soc)
     assert_rms("dadt", out, golden_cumsum.bwd_dadt_cumsum(*rows, shape[3]), 1e-6)
 
 
@@ -208,9 +198,7 @@ def test_dacs_segsum(shape, soc):
 def test_segsum_decay(shape, soc):
     da = vectors(shape, 1)[0] * 0.3 - 0.2
     outputs = forward_outputs(shape, ("decay", "segsum", "ddt_start"))
-    found = run_kernel(
-        segsum_decay, [da], outputs, {"chunk_size": shape[3], "decay_layout": "query_key"}, soc
-    )
+    found = run_kernel(segsum_decay, [da], outputs, {"chunk_size": shape[3], "decay_layout": "query_key"}, soc)
     for name, got, want in zip(outputs, found, golden_decay.segsum_decay(da, shape[3]), strict=True):
         assert_rms(name, got, want, 1e-6)
 
@@ -260,9 +248,7 @@ def test_bwd_dtrap_ddt(shape, cu_seqlens, soc):
     import ms_custom_ops as mco
 
     found = mco.run(program, flat if bounds is None else [*flat, bounds])
-    for name, got, want in zip(
-        outputs, found, golden_trapezoid.bwd_dtrap_ddt(*rows, cu_seqlens), strict=True
-    ):
+    for name, got, want in zip(outputs, found, golden_trapezoid.bwd_dtrap_ddt(*rows, cu_seqlens), strict=True):
         assert_rms(name, got.reshape(shape), want, 1e-6)
 
 
@@ -270,7 +256,7 @@ def moved_bytes(monkeypatch, shape, dtype, layout="key_query"):
     """Bytes that bwd_segsum_dadt moves from and to each GM tensor, counted while the reference engine runs
     it.
     """
-    from ms_custom_ops.tik.reference import DEFINITIONS
+    from ms_custom_ops.engine.reference import DEFINITIONS
 
     moved = dict.fromkeys(("dSSdA", "SSdA", "ddt_out", "ddt"), 0)
     move = DEFINITIONS["data_move"]
@@ -351,22 +337,14 @@ def test_plans_fit_every_chip(chunk, soc):
             TilingError,
             "chunk_size is 15; accepted: 16 to 256",
         ),
-        (
-            lambda soc: plan_backward(SegsumProblem(1, 1, 257, "float32"), soc),
-            TilingError,
-            "chunk_size is 257",
-        ),
+        (lambda soc: plan_backward(SegsumProblem(1, 1, 257, "float32"), soc), TilingError, "chunk_size is 257"),
         (
             lambda soc: plan_backward(SegsumProblem(9, 10**6, 256, "float32", has_lengths=True), soc),
             BudgetError,
             "chunk_size 256 does not fit Ascend910A",
         ),
         (lambda soc: plan_dtrap(DtrapProblem(1, 7), soc), TilingError, "B*H*S is 7; accepted: at least 8"),
-        (
-            lambda soc: plan_dtrap(DtrapProblem(1, 100, 10**6), soc),
-            BudgetError,
-            "cu_seqlens of 1000000 entries",
-        ),
+        (lambda soc: plan_dtrap(DtrapProblem(1, 100, 10**6), soc), BudgetError, "cu_seqlens of 1000000 entries"),
     ],
     ids=["chunk_15", "chunk_257", "lengths", "tiny", "bounds"],
 )

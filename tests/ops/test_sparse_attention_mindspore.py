@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """sparse_flash_attention and its gradient in GRAPH and PYNATIVE mode: outputs, gradients, refusals."""
+
 from __future__ import annotations
 
 import sys
@@ -15,16 +16,7 @@ from mindspore import Tensor, ops  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sparse_cases import LIMIT, Case, run_golden, tensors_of  # noqa: E402
-from sparse_nets import (  # noqa: E402
-    DIFFERENTIABLE,
-    Attention,
-    Gradient,
-    attributes,
-    lengths,
-    numpy,
-    to_tensor,
-    zeros,
-)
+from sparse_nets import DIFFERENTIABLE, Attention, Gradient, attributes, lengths, numpy, to_tensor, zeros  # noqa: E402
 
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError  # noqa: E402
 from ms_custom_ops.mindspore import sparse_attention as sa  # noqa: E402
@@ -40,11 +32,16 @@ def mode(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     yield
     ms.set_context(mode=ms.GRAPH_MODE)
 
+
 CASES = [
-    Case(), Case(rope=0, k=5, n1=3, s1=3, s2=17), Case(merged=True), Case(sinks=True, batch=2),
+    Case(),
+    Case(rope=0, k=5, n1=3, s1=3, s2=17),
+    Case(merged=True),
+    Case(sinks=True, batch=2),
     Case(packed=True, s1=9, s2=60, q_lengths=(3, 3, 8), kv_lengths=(20, 30, 55)),
     Case(packed=True, s1=6, s2=40, q_lengths=(2, 6), kv_lengths=(10, 40), sinks=True, rope=0, mode=0),
-    Case(block=8, k=4, s2=60, dv=32, batch=2, q_lengths=(5, 2), kv_lengths=(60, 11)), Case(dtype="bfloat16"),
+    Case(block=8, k=4, s2=60, dv=32, batch=2, q_lengths=(5, 2), kv_lengths=(60, 11)),
+    Case(dtype="bfloat16"),
     Case(n1=8, n2=2, rope=0),
 ]
 
@@ -95,9 +92,13 @@ def test_lengths_as_lists(packed: bool) -> None:
     case = Case(packed=packed, batch=1, s1=5, s2=40, q_lengths=(4,), kv_lengths=(30,))
     t = tensors_of(case)
     out = sa.sparse_flash_attention(
-        *[Tensor(t[n]) for n in ("query", "key", "value", "sparse_indices")], **attributes(case),
-        actual_seq_lengths_query=[4], actual_seq_lengths_kv=(30,), query_rope=Tensor(t["query_rope"]),
-        key_rope=Tensor(t["key_rope"]))[0]
+        *[Tensor(t[n]) for n in ("query", "key", "value", "sparse_indices")],
+        **attributes(case),
+        actual_seq_lengths_query=[4],
+        actual_seq_lengths_kv=(30,),
+        query_rope=Tensor(t["query_rope"]),
+        key_rope=Tensor(t["key_rope"]),
+    )[0]
     assert_rms("attention_out", numpy(out), run_golden(case, t)["attention_out"], LIMIT["float16"])
 
 
@@ -111,8 +112,9 @@ def test_paged_keys(packed: bool) -> None:
     ids = np.stack([rng.permutation(40)[:20] for _ in range(6)]).astype(np.int32).reshape(*lead, 1, 20)
     layout = "TND" if packed else "BSND"
     args = dict(layout_query=layout, layout_kv="PA_BSND", actual_seq_lengths_kv=counts, actual_seq_lengths_query=ends)
-    out = sa.sparse_flash_attention(Tensor(q), Tensor(pages), Tensor(pages), Tensor(ids), 0.3,
-                                    block_table=Tensor(table), **args)[0]
+    out = sa.sparse_flash_attention(
+        Tensor(q), Tensor(pages), Tensor(pages), Tensor(ids), 0.3, block_table=Tensor(table), **args
+    )[0]
     wide = pages.astype(np.float64)
     expected = golden.sparse_flash_attention(q.astype(np.float64), wide, wide, ids, 0.3, block_table=table, **args)[0]
     assert_rms("attention_out", numpy(out), expected, LIMIT["float16"])
@@ -137,12 +139,22 @@ def test_gradient_function_of_merged_keys() -> None:
     case = Case(merged=True, rope=0, packed=True, q_lengths=(2, 5), kv_lengths=(10, 40))
     t = tensors_of(case)
     query, key, indices = (Tensor(t[n]) for n in ("query", "key", "sparse_indices"))
-    scale, ends = case.d ** -0.5, dict(actual_seq_qlen=[2, 5], actual_seq_kvlen=[10, 40])
-    out, top, total = sa.sparse_flash_attention(query, key, None, indices, scale, layout_query="TND", layout_kv="TND",
-                                                actual_seq_lengths_query=[2, 5], actual_seq_lengths_kv=[10, 40],
-                                                return_softmax_lse=True)
-    grads = sa.sparse_flash_attention_grad(query, key, None, indices, Tensor(t["d_out"]), out, top, total, scale,
-                                           layout="TND", **ends)
+    scale, ends = case.d**-0.5, dict(actual_seq_qlen=[2, 5], actual_seq_kvlen=[10, 40])
+    out, top, total = sa.sparse_flash_attention(
+        query,
+        key,
+        None,
+        indices,
+        scale,
+        layout_query="TND",
+        layout_kv="TND",
+        actual_seq_lengths_query=[2, 5],
+        actual_seq_lengths_kv=[10, 40],
+        return_softmax_lse=True,
+    )
+    grads = sa.sparse_flash_attention_grad(
+        query, key, None, indices, Tensor(t["d_out"]), out, top, total, scale, layout="TND", **ends
+    )
     expected = run_golden(case, t)
     assert_rms("d_query", numpy(grads[0]), expected["d_query"], LIMIT["float16"])
     assert_rms("d_key", numpy(grads[1]), expected["d_key"], LIMIT["float16"])
@@ -162,8 +174,10 @@ def test_empty_tensors_give_zeros(empty: str) -> None:
 def call(**changes: Any) -> Any:
     """sparse_flash_attention of a small valid call with some arguments changed."""
     t = tensors_of(Case())
-    args = dict({n: Tensor(t[n]) for n in ("query", "key", "value", "sparse_indices", "query_rope", "key_rope")},
-                scale_value=0.1)
+    args = dict(
+        {n: Tensor(t[n]) for n in ("query", "key", "value", "sparse_indices", "query_rope", "key_rope")},
+        scale_value=0.1,
+    )
     return sa.sparse_flash_attention(**{**args, **changes})
 
 
@@ -232,8 +246,11 @@ REFUSED = {
         OpArgumentError,
         "actual_seq_lengths_kv is 2 lengths; accepted: one per sequence, B = 1",
     ),
-    "numpy_lengths": (dict(actual_seq_lengths_kv=np.array([6], np.int32)), OpDtypeError,
-                      "dtype of actual_seq_lengths_kv is int32 (a NumPy array); accepted: int32 or int64 of a Mind"),
+    "numpy_lengths": (
+        dict(actual_seq_lengths_kv=np.array([6], np.int32)),
+        OpDtypeError,
+        "dtype of actual_seq_lengths_kv is int32 (a NumPy array); accepted: int32 or int64 of a Mind",
+    ),
     "block_table": (
         dict(block_table=zeros(1, 8, dtype=np.int32)),
         OpArgumentError,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sparse flash attention kernels against the float64 golden, without MindSpore, on both chip families."""
+
 from __future__ import annotations
 
 import itertools
@@ -72,7 +73,7 @@ def check(case: Case, soc: str, engine: str = "native", deterministic: bool = Fa
         limit = 1e-5 if name.startswith("softmax") else LIMIT[case.dtype]
         value = actual[name].astype(np.float64)
         if not wanted.any():  # one key: the exact gradient of the scores is 0, so the error is measured against d_out
-            assert np.sqrt(np.mean(value ** 2)) <= limit * np.sqrt(np.mean(t["d_out"].astype(np.float64) ** 2)), name
+            assert np.sqrt(np.mean(value**2)) <= limit * np.sqrt(np.mean(t["d_out"].astype(np.float64) ** 2)), name
             continue
         assert_rms(name, value, wanted, limit)
 
@@ -94,8 +95,15 @@ def test_deterministic(case: Case) -> None:
 
 
 @pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
-@pytest.mark.parametrize("case", [Case(s1=2), Case(block=8, k=4, s2=60, s1=3), Case(
-    packed=True, s1=5, s2=60, q_lengths=(3, 3, 4), kv_lengths=(20, 30, 55), sinks=True)], ids=lambda c: c.id)
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(s1=2),
+        Case(block=8, k=4, s2=60, s1=3),
+        Case(packed=True, s1=5, s2=60, q_lengths=(3, 3, 4), kv_lengths=(20, 30, 55), sinks=True),
+    ],
+    ids=lambda c: c.id,
+)
 def test_reference_engine(case: Case, soc: str) -> None:
     check(case, soc, "reference")
 
@@ -114,8 +122,23 @@ def test_grid(lengths: str, packed: bool, mode: int, block: int, n1: int) -> Non
     elif lengths == "zero":
         q_lengths, kv_lengths = (0, s1 - 2), (s2, 0)
     for (d, rope), dtype in itertools.product(((64, 0), (64, 16), (512, 64)), ("float16", "bfloat16")):
-        case = Case(s1, s2, n1, max(128 // block, 4), d, None, rope, block, mode, 1 if packed else 2, 1, dtype, packed,
-                    q_lengths, kv_lengths)
+        case = Case(
+            s1,
+            s2,
+            n1,
+            max(128 // block, 4),
+            d,
+            None,
+            rope,
+            block,
+            mode,
+            1 if packed else 2,
+            1,
+            dtype,
+            packed,
+            q_lengths,
+            kv_lengths,
+        )
         for soc in SOCS if dtype == "float16" and n1 < 64 else ("Ascend910B1",):
             check(case, soc, rounded_out=True)
 
@@ -146,7 +169,7 @@ def test_bits_do_not_depend_on_threads(deterministic: bool) -> None:
 def test_future_ids_and_ids_out_of_range_are_cut() -> None:
     case = Case(s1=6, s2=20, k=10)
     t = tensors_of(case)
-    t["sparse_indices"][0, :, 0] = np.array([19, 3, 1000000, 18, 0, 17, 2 ** 31 - 1, 1, 16, 15], np.int32)
+    t["sparse_indices"][0, :, 0] = np.array([19, 3, 1000000, 18, 0, 17, 2**31 - 1, 1, 16, 15], np.int32)
     actual, expected = run_kernels(case, t, "Ascend910A"), run_golden(case, t)
     for name in ("attention_out", "d_query", "d_key"):
         assert_rms(name, actual[name], expected[name], LIMIT["float16"])
@@ -173,8 +196,9 @@ def test_large_scores() -> None:
     wide = {
         n: None if x is None else x.astype(np.float64) for n, x in t.items() if n not in ("d_out", "sparse_indices")
     }
-    expected = golden.sparse_flash_attention(**wide, sparse_indices=t["sparse_indices"], scale_value=case.d ** -0.5,
-                                             sparse_mode=0)
+    expected = golden.sparse_flash_attention(
+        **wide, sparse_indices=t["sparse_indices"], scale_value=case.d**-0.5, sparse_mode=0
+    )
     assert_rms("attention_out", out, expected[0], LIMIT["float16"])
     assert_rms("softmax_max", top[..., :8], expected[1], 1e-5)
 
@@ -182,16 +206,44 @@ def test_large_scores() -> None:
 @pytest.mark.parametrize("soc", SOCS)
 def test_specification_example(soc: str) -> None:
     """The published call: one query of 16 heads over 2048 keys, K 2048, TND, rope, mode 0, the key is the value."""
-    check(Case(s1=1, s2=2048, n1=16, k=2048, d=512, rope=64, mode=0, packed=True, q_lengths=(1,), kv_lengths=(2048,),
-               full_rows=True, merged=True), soc)
+    check(
+        Case(
+            s1=1,
+            s2=2048,
+            n1=16,
+            k=2048,
+            d=512,
+            rope=64,
+            mode=0,
+            packed=True,
+            q_lengths=(1,),
+            kv_lengths=(2048,),
+            full_rows=True,
+            merged=True,
+        ),
+        soc,
+    )
 
 
 @pytest.mark.parametrize(("soc", "block"), [("Ascend910A", 1), ("Ascend910B1", 1), ("Ascend910B1", 8)])
 @pytest.mark.parametrize("packed", (False, True), ids=("BSND", "TND"))
 def test_paged_keys(packed: bool, soc: str, block: int) -> None:
     rng = np.random.default_rng(1)
-    case = Case(s1=6 if packed else 3, batch=1 if packed else 2, s2=96, n1=4, k=24, d=32, rope=16, block=block, mode=0,
-                packed=packed, q_lengths=(2, 6) if packed else None, kv_lengths=(90, 33), page=32)
+    case = Case(
+        s1=6 if packed else 3,
+        batch=1 if packed else 2,
+        s2=96,
+        n1=4,
+        k=24,
+        d=32,
+        rope=16,
+        block=block,
+        mode=0,
+        packed=packed,
+        q_lengths=(2, 6) if packed else None,
+        kv_lengths=(90, 33),
+        page=32,
+    )
     t = tensors_of(case)
     table = np.array([[4, 0, 2, 0, 0, 0, 0, 0], [5, 1, 3, 0, 0, 0, 0, 0]], np.int32)
     for name in ("key", "value", "key_rope"):
@@ -203,9 +255,17 @@ def test_paged_keys(packed: bool, soc: str, block: int) -> None:
     out = run_forward(case, p, soc)[0]
     wide = {n: t[n].astype(np.float64) for n in ("query", "key", "value", "query_rope", "key_rope")}
     expected = golden.sparse_flash_attention(
-        **wide, sparse_indices=t["sparse_indices"], scale_value=(case.d + case.rope) ** -0.5, sparse_block_size=block,
-        block_table=table[:, :3], layout_query="TND" if packed else "BSND", layout_kv="PA_BSND", sparse_mode=0,
-        actual_seq_lengths_query=case.q_lengths, actual_seq_lengths_kv=(90, 33))[0]
+        **wide,
+        sparse_indices=t["sparse_indices"],
+        scale_value=(case.d + case.rope) ** -0.5,
+        sparse_block_size=block,
+        block_table=table[:, :3],
+        layout_query="TND" if packed else "BSND",
+        layout_kv="PA_BSND",
+        sparse_mode=0,
+        actual_seq_lengths_query=case.q_lengths,
+        actual_seq_lengths_kv=(90, 33),
+    )[0]
     assert_rms("attention_out", out[0] if packed else out, expected, LIMIT["float16"])
     assert FORWARD_INPUTS[4] == "block_table"
 
@@ -216,8 +276,9 @@ def test_paged_keys(packed: bool, soc: str, block: int) -> None:
 def test_plans_fit_at_the_documented_sizes(soc: str, heads: int, merged: bool) -> None:
     chip = get_soc(soc)
     for block in (1, 8, 64, 100):
-        p = SparseProblem(1, 64, 64, 2048, 2048, heads, 1, 512, 512, 64, 2048, "float16", 0.1, block, False, 3,
-                          merged=merged)
+        p = SparseProblem(
+            1, 64, 64, 2048, 2048, heads, 1, 512, 512, 64, 2048, "float16", 0.1, block, False, 3, merged=merged
+        )
         for plan in (plan_forward(p, chip), plan_backward(p, chip, False)):
             assert all(peak_bytes(plan.buffers, scope) <= size for scope, size in chip.scope_bytes.items())
             assert sum(count for _, count in plan.head_tiles) == heads

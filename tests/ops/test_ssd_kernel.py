@@ -150,9 +150,7 @@ def test_future_does_not_leak_into_the_past() -> None:
 @pytest.mark.parametrize("size, state", [(16, 16), (64, 128), (128, 256)], ids=lambda v: str(v))
 @pytest.mark.parametrize("chunk", [16, 48, 112, 256])
 def test_plan_fits_every_chip(chunk: int, size: int, state: int, soc: str) -> None:
-    problem = ScanProblem(
-        "ssd_chunk_scan", 1, 256, 2, 1, size, state, "float16", chunk, rank=4, weighted=True
-    )
+    problem = ScanProblem("ssd_chunk_scan", 1, 256, 2, 1, size, state, "float16", chunk, rank=4, weighted=True)
     for plan in (plan_forward(problem, get_soc(soc)), plan_backward(problem, get_soc(soc))):
         assert chunk % plan.block == 0 and plan.block % 16 == 0
         assert state % plan.columns == 0 and plan.columns % 16 == 0
@@ -168,12 +166,8 @@ def test_plan_refuses_a_state_that_no_chip_holds() -> None:
         plan_forward(problem, get_soc("Ascend910A"))
 
 
-@pytest.mark.parametrize(
-    "op", ("ssd_chunk_scan", "ssd_chunk_scan_grad", "mamba3_chunk_scan", "mamba3_chunk_scan_grad")
-)
+@pytest.mark.parametrize("op", ("ssd_chunk_scan", "ssd_chunk_scan_grad", "mamba3_chunk_scan", "mamba3_chunk_scan_grad"))
 def test_cached_programs_depend_on_the_shared_kernel(op: str) -> None:
     names = {path.name for path in source_files(get_op(op)) if path.parent.name == "ssd_chunk_scan"}
     assert {"base.py", "decay.py", "layout.py", "fwd.py", "bwd.py"} <= names
-    assert "ssd_chunk_scan.py" in {
-        path.name for path in source_files(get_op(op)) if path.parent.name == "tiling"
-    }
+    assert "ssd_chunk_scan.py" in {path.name for path in source_files(get_op(op)) if path.parent.name == "tiling"}

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops import tik
-from ms_custom_ops.tik.dtypes import DTYPES
-from ms_custom_ops.tik.reference import run_reference
+from ms_custom_ops.engine.reference import run_reference
+from ms_custom_ops.program.dtypes import DTYPES
 from ms_custom_ops.tik.trace import trace
 
 RNG = np.random.default_rng(17)

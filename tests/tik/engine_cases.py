@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs for the tests of the native engine, and the SIMD levels of this machine."""
+
 from __future__ import annotations
 
 import contextlib
@@ -10,11 +11,11 @@ import numpy as np
 import pytest
 from programs import Builder, ref, same_bits, vector_args
 
-from ms_custom_ops import engine
+from ms_custom_ops.engine import native as engine
 from ms_custom_ops.errors import EngineError, EngineMissingError
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import DTYPES, SIZE
-from ms_custom_ops.tik.expr import Expr
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.expr import Expr
 
 LEVELS = ("generic", "avx2", "avx512")
 
@@ -63,8 +64,7 @@ def vector_program(op: str, dtype: str, count: int, **scalar: Any) -> ir.Program
     local["dst"] = b.local("dst", "ub", dtype, count)
     lanes = 256 // SIZE[dtype]
     sizes = {name: SIZE[dtype] for name in local}
-    b.instr(op, {n: ref(t) for n, t in local.items()},
-            **vector_args(op, lanes, count // lanes, sizes, **scalar))
+    b.instr(op, {n: ref(t) for n, t in local.items()}, **vector_args(op, lanes, count // lanes, sizes, **scalar))
     b.move(b.gm("z", dtype, count, "output"), local["dst"])
     return b.program
 
@@ -85,5 +85,6 @@ def assign(b: Builder, register: int, value: Expr) -> None:
 def assert_same_bits(got: np.ndarray, want: np.ndarray, dtype: str, what: str) -> None:
     """Equal bits, NaN payloads apart."""
     same = same_bits(got, want, dtype)
-    assert same.all(), (f"{what}: {np.count_nonzero(~same)} of {same.size} elements differ, first at "
-                        f"{np.flatnonzero(~same)[0]}")
+    assert same.all(), (
+        f"{what}: {np.count_nonzero(~same)} of {same.size} elements differ, first at {np.flatnonzero(~same)[0]}"
+    )

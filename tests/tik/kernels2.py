@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from programs import same_bits
 
-from ms_custom_ops import engine, tik
+from ms_custom_ops import tik
+from ms_custom_ops.engine import native as engine
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
 from ms_custom_ops.soc import use_soc
-from ms_custom_ops.tik.dtypes import DTYPES, SIZE
 
 GUARD = 7  # what outputs hold where a kernel does not write
 

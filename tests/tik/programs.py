@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import DTYPES, FLOATS, SIZE
-from ms_custom_ops.tik.expr import const
-from ms_custom_ops.tik.isa import ISA
-from ms_custom_ops.tik.reference import run_reference
+from ms_custom_ops.engine.reference import run_reference
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import DTYPES, FLOATS, SIZE
+from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.isa import ISA
 
 SCOPE_BYTES = {"ub": 65536, "l1": 131072, "l0a": 65536, "l0b": 65536, "l0c": 131072}
 
@@ -56,11 +56,7 @@ class Builder:
         return index
 
     def instr(
-        self,
-        op: str,
-        tensors: dict[str, ir.Ref] | list[ir.Ref],
-        attrs: dict[str, int] | None = None,
-        **args: Any,
+        self, op: str, tensors: dict[str, ir.Ref] | list[ir.Ref], attrs: dict[str, int] | None = None, **args: Any
     ) -> ir.Instr:
         """Append an instruction; arguments and attributes not given are 0."""
         spec = ISA[op]
@@ -71,11 +67,7 @@ class Builder:
             tensors = [tensors[t.rstrip("*+")] for t in spec.tensors]
         values = tuple(args.get(a, 0) for a in spec.args)
         s = ir.Instr(
-            op,
-            tuple(tensors),
-            tuple(as_arg(v) for v in values),
-            tuple(attrs.get(a, 0) for a in spec.attrs),
-            self.loc(),
+            op, tuple(tensors), tuple(as_arg(v) for v in values), tuple(attrs.get(a, 0) for a in spec.attrs), self.loc()
         )
         self.body.append(s)
         return s
@@ -98,23 +90,17 @@ def ref(buffer: ir.Buffer, offset: Any = 0, dtype: str | None = None) -> ir.Ref:
 
 def outputs_of(program: ir.Program) -> list[np.ndarray]:
     """Zeroed output arrays."""
-    return [
-        np.zeros(program.buffers[i].shape, DTYPES[program.buffers[i].dtype].numpy) for i in program.outputs
-    ]
+    return [np.zeros(program.buffers[i].shape, DTYPES[program.buffers[i].dtype].numpy) for i in program.outputs]
 
 
-def reference(
-    program: ir.Program, inputs: list[np.ndarray], scalars: list[int | float] = ()
-) -> list[np.ndarray]:
+def reference(program: ir.Program, inputs: list[np.ndarray], scalars: list[int | float] = ()) -> list[np.ndarray]:
     """Outputs of the reference engine."""
     outputs = outputs_of(program)
     run_reference(program, list(inputs), list(scalars), outputs)
     return outputs
 
 
-def vector_args(
-    op: str, mask: int | tuple[int, int], repeat: int, sizes: dict[str, int], **args: Any
-) -> dict:
+def vector_args(op: str, mask: int | tuple[int, int], repeat: int, sizes: dict[str, int], **args: Any) -> dict:
     """Arguments of a vector instruction with contiguous strides; ``args`` override; a pair is (high, low)."""
     spec = ISA[op]
     high, low = mask if isinstance(mask, tuple) else (0, mask)
@@ -149,9 +135,7 @@ def run_vector(
         operands[name] = b.local(name, "ub", dtypes[name], array.size)
         b.move(operands[name], gm)
         feed.append(array)
-    sizes = {
-        n: SIZE[d] for n, d in dtypes.items() if n != "sel" and not (op.startswith("vcmpv") and n == "dst")
-    }
+    sizes = {n: SIZE[d] for n, d in dtypes.items() if n != "sel" and not (op.startswith("vcmpv") and n == "dst")}
     lanes = 256 // max(sizes.values())
     kind = 1 if isinstance(mask, tuple) else 0
     attrs = {"mask_kind": kind, **(attrs or {})}
@@ -235,9 +219,7 @@ def same_bits(a: np.ndarray, b: np.ndarray, dtype: str, ulp: int = 0) -> np.ndar
             equal |= np.isnan(x) & np.isnan(y)
     if ulp and dtype == "float32":
         steps = [
-            np.where(
-                v.view(np.int32) < 0, -(v.view(np.int32) & 0x7FFFFFFF).astype(np.int64), v.view(np.int32)
-            )
+            np.where(v.view(np.int32) < 0, -(v.view(np.int32) & 0x7FFFFFFF).astype(np.int64), v.view(np.int32))
             for v in (x, y)
         ]
         equal |= (np.abs(steps[0] - steps[1]) <= ulp) & ~np.isnan(x) & ~np.isnan(y)

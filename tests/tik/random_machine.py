@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from programs import Builder, ref
 
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import FLOATS, SIZE
-from ms_custom_ops.tik.expr import binary, const, var
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import FLOATS, SIZE
+from ms_custom_ops.program.expr import binary, const, var
 
 UB_BYTES = 4096
 PIPE_BYTES = 8192
@@ -85,12 +85,7 @@ class Machine:
                 nburst=1,
                 burst=UB_BYTES // SIZE[dtype] // 256,
             )
-        for name, dtype, value in (
-            ("a", "int32", 3),
-            ("b", "int32", 5),
-            ("c", "int64", 2),
-            ("f", "float32", 0.75),
-        ):
+        for name, dtype, value in (("a", "int32", 3), ("b", "int32", 5), ("c", "int64", 2), ("f", "float32", 0.75)):
             self.registers[name] = b.register(name, dtype)
             b.body.append(ir.Assign(self.registers[name], const(value, dtype), b.loc()))
 
@@ -99,19 +94,14 @@ class Machine:
         b, blocks = self.b, self.blocks
         outputs = {d: b.gm(f"out_{d}", d, blocks * UB_BYTES // SIZE[d], "output") for d in UB_DTYPES}
         cubes = {
-            d: b.gm(f"cube_{d}", d, blocks * UB_BYTES // SIZE[d], "output")
-            for d in ("float32", "float16", "int32")
+            d: b.gm(f"cube_{d}", d, blocks * UB_BYTES // SIZE[d], "output") for d in ("float32", "float16", "int32")
         }
-        l1 = {
-            d: b.gm(f"l1_out_{d}", d, blocks * UB_BYTES // SIZE[d], "output") for d in ("float16", "float32")
-        }
+        l1 = {d: b.gm(f"l1_out_{d}", d, blocks * UB_BYTES // SIZE[d], "output") for d in ("float16", "float32")}
         total = b.gm("total", "float32", UB_BYTES // 4, "output", atomic_init=True)
         for outs, locals_ in ((outputs, self.ub), (l1, self.l1)):
             for dtype, out in outs.items():
                 at = binary("*", self.block, UB_BYTES // SIZE[dtype])
-                b.instr(
-                    "data_move", {"dst": ref(out, at), "src": ref(locals_[dtype])}, nburst=1, burst=UB_BYTES
-                )
+                b.instr("data_move", {"dst": ref(out, at), "src": ref(locals_[dtype])}, nburst=1, burst=UB_BYTES)
         b.instr("set_atomic_add", [], {"mode": 1})
         b.instr("data_move", {"dst": ref(total), "src": ref(self.ub["float32"])}, nburst=1, burst=UB_BYTES)
         b.instr("set_atomic_add", [], {"mode": 0})

@@ -6,8 +6,8 @@ from __future__ import annotations
 from programs import ref
 from random_machine import BLOCK, FLOATING, PIPE_BYTES, UB_BYTES, WORDS, Machine
 
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import binary, const
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import binary, const
 
 CUBE = (
     ("float16", "float32"),
@@ -35,10 +35,7 @@ class MoveMachine(Machine):
             pads = [self.draw.integer(0, BLOCK // size) for _ in range(2)]
             self.b.instr(
                 op,
-                {
-                    "dst": self.place(self.ub[dtype], spans[0]),
-                    "src": self.place(self.inputs[dtype], spans[1], size),
-                },
+                {"dst": self.place(self.ub[dtype], spans[0]), "src": self.place(self.inputs[dtype], spans[1], size)},
                 nburst=nburst,
                 burst=burst,
                 dst_gap=gaps[0],
@@ -49,13 +46,7 @@ class MoveMachine(Machine):
             )
             return
         source, target = self.draw.choice(
-            (
-                (self.ub, self.ub),
-                (self.ub, self.l1),
-                (self.l1, self.ub),
-                (self.inputs, self.ub),
-                (self.inputs, self.l1),
-            )
+            ((self.ub, self.ub), (self.ub, self.l1), (self.l1, self.ub), (self.inputs, self.ub), (self.inputs, self.l1))
         )
         self.b.instr(
             op,

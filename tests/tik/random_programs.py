@@ -13,9 +13,9 @@ from random_moves import SYNC, MoveMachine
 from random_vector import VECTOR_OPS
 from random_vector2 import VECTOR2_OPS, Vector2Machine
 
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import Expr, binary, cast, const, var
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import Expr, binary, cast, const, var
 
 
 class ProgramMachine(Vector2Machine, MoveMachine):
@@ -36,17 +36,12 @@ class ProgramMachine(Vector2Machine, MoveMachine):
         """An arithmetic assignment; divisors are odd constants."""
         name = self.draw.choice(("a", "b", "c", "f"))
         op = self.draw.choice(("+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "min", "max"))
-        left, right = (
-            self.read(self.draw.choice(("a", "b", "c"))),
-            self.read(self.draw.choice(("a", "b", "c"))),
-        )
+        left, right = (self.read(self.draw.choice(("a", "b", "c"))), self.read(self.draw.choice(("a", "b", "c"))))
         if op in ("/", "%"):
             right = const(2 * self.draw.integer(-4, 4) + 1, right.dtype)
         value = binary(op, left, right)
         if name == "f":
-            value = binary(
-                self.draw.choice(("+", "-", "*", "/")), cast(value, "float32"), const(1.5, "float32")
-            )
+            value = binary(self.draw.choice(("+", "-", "*", "/")), cast(value, "float32"), const(1.5, "float32"))
         self.b.body.append(ir.Assign(self.registers[name], value, self.b.loc()))
 
     def element(self) -> None:
@@ -59,9 +54,7 @@ class ProgramMachine(Vector2Machine, MoveMachine):
             )
         target = self.ub[self.draw.choice(("int32", "float32", "float16", "int64", "uint8"))]
         self.b.body.append(
-            ir.Store(
-                self.place(target, SIZE[target.dtype], SIZE[target.dtype]), self.read(name), self.b.loc()
-            )
+            ir.Store(self.place(target, SIZE[target.dtype], SIZE[target.dtype]), self.read(name), self.b.loc())
         )
 
     def nested(self, depth: int) -> None:
@@ -144,9 +137,7 @@ INSTRUCTIONS = (
 )
 
 
-def build(
-    draw: Any, body: Callable[[ProgramMachine], None], exact: bool = True, blocks: int = 0
-) -> ir.Program:
+def build(draw: Any, body: Callable[[ProgramMachine], None], exact: bool = True, blocks: int = 0) -> ir.Program:
     """A Program of ``body`` between filling the tensors and writing them back, by ``blocks`` cores."""
     m = ProgramMachine(draw, bool(draw.integer(0, 1)), exact, blocks)
     if blocks:

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from programs import ref
 from random_machine import BLOCK, FLOATING, WORDS, Machine
 
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import const
-from ms_custom_ops.tik.isa import COMPARES, ISA, MASK_BITS, MASK_COUNT, MASK_COUNTER
-from ms_custom_ops.tik.isa_vector2 import ROWS
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.isa import COMPARES, ISA, MASK_BITS, MASK_COUNT, MASK_COUNTER
+from ms_custom_ops.program.isa_vector2 import ROWS
 
 NUMERIC = (*FLOATING, "int16", "int32")
 SHIFTED = ("int16", "uint16", "int32", "uint32")
@@ -71,9 +71,7 @@ class VectorMachine(Machine):
             options = NUMERIC
         dtype = self.draw.choice(options)
         kinds = dict.fromkeys(names, dtype)
-        kinds.update(
-            {"dst": "uint8"} if op.startswith("vcmpv") else {"sel": "uint8"} if "sel" in kinds else {}
-        )
+        kinds.update({"dst": "uint8"} if op.startswith("vcmpv") else {"sel": "uint8"} if "sel" in kinds else {})
         return kinds
 
     def mask(self, lanes: int) -> tuple[dict[str, int], int, int]:
@@ -84,17 +82,13 @@ class VectorMachine(Machine):
             count = self.draw.integer(0, 4 * lanes)
             return {"mask0": count, "mask1": 0, "repeat": repeat}, kind, -(-count // lanes)
         if kind == MASK_BITS and lanes <= 128:
-            words = [
-                self.draw.choice((0, 1, 2**64 - 1, self.draw.integer(0, 2**62), 1 << 63)) for _ in range(2)
-            ]
+            words = [self.draw.choice((0, 1, 2**64 - 1, self.draw.integer(0, 2**62), 1 << 63)) for _ in range(2)]
             bits = (words[1] << 64 | words[0]) & ((1 << lanes) - 1)
             return {"mask0": bits & (2**64 - 1), "mask1": bits >> 64, "repeat": repeat}, kind, repeat
         count = self.draw.choice((lanes, lanes, self.draw.integer(0, lanes)))
         return {"mask0": count, "mask1": 0, "repeat": repeat}, MASK_COUNT, repeat
 
-    def strided(
-        self, args: dict, name: str, dtype: str, lanes: int, repeats: int, same: tuple | None
-    ) -> tuple:
+    def strided(self, args: dict, name: str, dtype: str, lanes: int, repeats: int, same: tuple | None) -> tuple:
         """Place, block and repeat stride of an operand, at times those of dst (``same``), or of its neighbour:
         repeats of the one between repeats of the other."""
         beside = self.neighbour(same) if same is not None and same[0].buffer.dtype == dtype else None
@@ -122,9 +116,7 @@ class VectorMachine(Machine):
     def vector(self, op: str) -> None:
         """A vector instruction with masks and strides of any kind."""
         spec, kinds = ISA[op], self.dtypes(op)
-        counted = {
-            n: d for n, d in kinds.items() if n != "sel" and not (n == "dst" and op.startswith("vcmpv"))
-        }
+        counted = {n: d for n, d in kinds.items() if n != "sel" and not (n == "dst" and op.startswith("vcmpv"))}
         lanes = 256 // max(SIZE[d] for d in counted.values())
         args, kind, repeats = self.mask(lanes)
         if "mask0" not in spec.args:

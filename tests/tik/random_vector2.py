@@ -6,11 +6,11 @@ from __future__ import annotations
 from programs import ref
 from random_vector import VectorMachine
 
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import const
-from ms_custom_ops.tik.isa import ISA
-from ms_custom_ops.tik.isa_vector2 import MASK_PER_REPEAT, ROWS
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.isa import ISA
+from ms_custom_ops.program.isa_vector2 import MASK_PER_REPEAT, ROWS
 
 MOVED = ("float16", "bfloat16", "float32", "int16", "uint16", "int32", "uint32", "int8", "uint8")
 GATHERED = ("float16", "float32", "int16", "uint16", "int32", "uint32")
@@ -81,7 +81,9 @@ class Vector2Machine(VectorMachine):
                 op,
                 {"dst": place, "src0": ref(tensor, low // size), "src1": weights, "offset": offsets},
                 {"mask_kind": kind, "repeat_mode": mode},
-                **args, **strided, h_repeat=steps,
+                **args,
+                **strided,
+                h_repeat=steps,
             )
             return
         other = ref(tensor, low // size)
@@ -130,7 +132,8 @@ class Vector2Machine(VectorMachine):
                 "sr": self.place(self.ub["uint16"], 8, 2),
             },
             {"lists": lists, "suspend": self.draw.integer(0, 1), "record": record},
-            repeat=repeat, **{f"len{i}": n for i, n in enumerate(lengths)},
+            repeat=repeat,
+            **{f"len{i}": n for i, n in enumerate(lengths)},
         )
 
     def masked(self, op: str) -> None:
@@ -155,8 +158,14 @@ class Vector2Machine(VectorMachine):
             found = self.strided(args, name, dtype, lanes, repeats, same)
             same = found if name == "dst" else same
             operands[name] = found[0]
-        attrs = {"mask_kind": kind, "pad_mode": self.draw.integer(0, 2), "pad_side": self.draw.integer(0, 1),
-                 "mode": self.draw.integer(0, 2), "high": self.draw.integer(0, 1), "vector": 0}
+        attrs = {
+            "mask_kind": kind,
+            "pad_mode": self.draw.integer(0, 2),
+            "pad_side": self.draw.integer(0, 1),
+            "mode": self.draw.integer(0, 2),
+            "high": self.draw.integer(0, 1),
+            "vector": 0,
+        }
         if op in ("vsels0", "vselss"):
             operands["sel"] = self.place(self.ub["uint8"], max(repeats, 1) * lanes // 8)
         if op == "vconv_deq":
@@ -191,7 +200,10 @@ class Vector2Machine(VectorMachine):
         size, repeat, tensor = SIZE[dtype], self.draw.integer(0, 2), self.ub[dtype]
         wide, narrow, square = (max(repeat, 1) * 16 * n * size for n in (8, 1, 16))
         pair = {
-            "vconcat": (wide, narrow), "vextract": (narrow, wide), "vrpsort16": (wide, wide), "vrpac": (narrow, wide),
+            "vconcat": (wide, narrow),
+            "vextract": (narrow, wide),
+            "vrpsort16": (wide, wide),
+            "vrpac": (narrow, wide),
             "vmrgch": (max(repeat, 1) * 32 * size, max(repeat, 1) * 256),
         }
         attrs = {"field": self.draw.integer(0, 5)} if op in ("vconcat", "vextract") else {}
@@ -199,8 +211,11 @@ class Vector2Machine(VectorMachine):
         if op in pair:
             operands = [self.place(tensor, n) for n in pair[op]]
         elif op == "vsort32":
-            operands = [self.place(tensor, max(repeat, 1) * 256), self.place(tensor, max(repeat, 1) * 32 * size),
-                        self.place(self.ub["uint32"], max(repeat, 1) * 128)]
+            operands = [
+                self.place(tensor, max(repeat, 1) * 256),
+                self.place(tensor, max(repeat, 1) * 32 * size),
+                self.place(self.ub["uint32"], max(repeat, 1) * 128),
+            ]
         elif op in ("viou", "vaadd"):
             side = wide if op == "viou" else narrow
             operands = [self.place(tensor, square), self.place(tensor, side), self.place(tensor, side)]

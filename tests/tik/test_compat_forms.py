@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ms_custom_ops import compat, engine
+from ms_custom_ops import compat
+from ms_custom_ops.engine import native as engine
 from ms_custom_ops.tik.trace import trace
 
 COUNT = 32

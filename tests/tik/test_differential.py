@@ -15,9 +15,9 @@ from random_programs import INSTRUCTIONS, build, random_feed, random_program
 from random_vector import CONVERSIONS, INEXACT
 
 from ms_custom_ops.errors import EngineError, EngineMissingError
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import DTYPES, SIZE
-from ms_custom_ops.tik.expr import Expr, binary, const, var
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.expr import Expr, binary, const, var
 
 engine = pytest.importorskip("ms_custom_ops.engine", reason="the engines' front is not built")
 
@@ -115,9 +115,7 @@ def check_seeds(first: int, count: int) -> None:
                 refused += 1
                 assert refusal(program, feed, "native") == text
         except (AssertionError, EngineError) as error:
-            raise AssertionError(
-                f"random_program({seed}, {4 + seed % 23}): {error}\n{program.text()}"
-            ) from error
+            raise AssertionError(f"random_program({seed}, {4 + seed % 23}): {error}\n{program.text()}") from error
     assert refused <= max(1, count // 50), f"{refused} of {count} programs were refused"
 
 
@@ -154,9 +152,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
     assert [a.tobytes() for a in one] == [a.tobytes() for a in four]
 
 
-def whole_range(
-    op: str, x: np.ndarray, src: str, dst: str, saturate: bool, attrs: dict[str, int]
-) -> ir.Program:
+def whole_range(op: str, x: np.ndarray, src: str, dst: str, saturate: bool, attrs: dict[str, int]) -> ir.Program:
     """A Program that sends every element of ``x`` through one instruction, 255 repeats at a time."""
     b = Builder(saturate, {"ub": 1 << 20})
     gx, gy = b.gm("x", src, x.size, "input"), b.gm("y", dst, x.size, "output")
@@ -187,12 +183,12 @@ def float32_samples() -> np.ndarray:
     """Values of every exponent, around the float16 grid and its ties, and raw bits."""
     rng = np.random.default_rng(11)
     raw = rng.integers(0, 2**32, 16384, np.uint32)
-    ties = (
-        rng.integers(0, 2**19, 8192, np.uint32) << 13 | rng.choice([0, 0xFFF, 0x1000, 0x1001], 8192)
-    ).astype(np.uint32)
-    wide = (
-        rng.integers(0, 2**16, 8192, np.uint32) << 16 | rng.choice([0, 0x7FFF, 0x8000, 0x8001], 8192)
-    ).astype(np.uint32)
+    ties = (rng.integers(0, 2**19, 8192, np.uint32) << 13 | rng.choice([0, 0xFFF, 0x1000, 0x1001], 8192)).astype(
+        np.uint32
+    )
+    wide = (rng.integers(0, 2**16, 8192, np.uint32) << 16 | rng.choice([0, 0x7FFF, 0x8000, 0x8001], 8192)).astype(
+        np.uint32
+    )
     return np.concatenate([raw, ties | rng.integers(0, 2, 8192, np.uint32) << 31, wide]).view(np.float32)
 
 
@@ -201,9 +197,7 @@ def float32_samples() -> np.ndarray:
 @pytest.mark.parametrize("op", ["vexp", "vln", "vrec", "vsqrt", "vrsqrt", "vabs", "vrelu"])
 def test_unary_over_all_values(op, dtype, saturate, simd_level):
     x = float32_samples() if dtype == "float32" else sixteen_bits(dtype)
-    check_same(
-        whole_range(op, x, dtype, dtype, saturate, {}), [x], ulp=int(op in INEXACT and dtype == "float32")
-    )
+    check_same(whole_range(op, x, dtype, dtype, saturate, {}), [x], ulp=int(op in INEXACT and dtype == "float32"))
 
 
 @pytest.mark.parametrize("mode", range(7))
@@ -232,8 +226,10 @@ def _unset(b: Builder) -> None:
 
 def _divide(b: Builder) -> None:
     r = b.register("r", "int32")
-    b.body += [ir.Assign(r, const(0, "int32"), b.loc()),
-               ir.Assign(r, Expr("%", "int32", const(1, "int32"), var(r, "int32")), b.loc())]
+    b.body += [
+        ir.Assign(r, const(0, "int32"), b.loc()),
+        ir.Assign(r, Expr("%", "int32", const(1, "int32"), var(r, "int32")), b.loc()),
+    ]
 
 
 def _load(b: Builder) -> None:
@@ -283,10 +279,17 @@ def _scope(b: Builder) -> None:
 
 
 STATEMENTS = (_unset, _divide, _load, _store, _move, _atomic, _cube, _reduce, _barrier, _gm_to_gm, _scope)
-ARGUMENTS = {"repeat": {"repeat": 2}, "src1_blk": {"src1_blk": 64}, "negative": {"dst_rep": -32},
-             "mask": {"mask0": 129}, "counter": {"mask_kind": 2, "mask0": -1}}
-BROKEN = {**{name: add_program(**changes).program for name, changes in ARGUMENTS.items()},
-          **{f.__name__.strip("_"): _statement(f) for f in STATEMENTS}}
+ARGUMENTS = {
+    "repeat": {"repeat": 2},
+    "src1_blk": {"src1_blk": 64},
+    "negative": {"dst_rep": -32},
+    "mask": {"mask0": 129},
+    "counter": {"mask_kind": 2, "mask0": -1},
+}
+BROKEN = {
+    **{name: add_program(**changes).program for name, changes in ARGUMENTS.items()},
+    **{f.__name__.strip("_"): _statement(f) for f in STATEMENTS},
+}
 
 
 @pytest.mark.parametrize("case", BROKEN)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from kernels2 import GUARD, run_kernel
 
-from ms_custom_ops import engine, tik
+from ms_custom_ops import tik
+from ms_custom_ops.engine import native as engine
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.soc import use_soc
 
@@ -19,9 +20,11 @@ def lanes_of(dtype: str) -> int:
 @pytest.mark.parametrize("mode", [0, 1], ids=["saturate", "low bits"])
 def test_float_conversions_obey_the_mode(mode):
     x = np.array([1.5, -1.5, 300.0, -129.0, 1e9, 3e9, np.inf, np.nan] * 8, np.float32)
+
     def body(t, k):
         t.set_fp2int_mode(mode)
         t.vec_conv(64, "to-zero", k.y, k.x, 1, 8, 8)
+
     y = run_kernel(body, {"x": x}, {"y": ("int32", 64)})["y"][:8]
     low = [1, -1, 300, -129, 10**9, 3 * 10**9 - 2**32, 0, 0]
     assert list(y) == (low if mode else [1, -1, 300, -129, 10**9, 2**31 - 1, 2**31 - 1, 0])
@@ -29,11 +32,13 @@ def test_float_conversions_obey_the_mode(mode):
 
 def test_set_fp2fp_mode():
     x = np.full(128, 60000, np.float16)
+
     def body(t, k):
         t.set_fp2fp_mode(1)
         t.vec_add(128, k.y, k.x, k.x, 1, 8, 8, 8)
         t.set_fp2fp_mode(0)
         t.vec_add(128, k.z, k.x, k.x, 1, 8, 8, 8)
+
     out = run_kernel(body, {"x": x}, {"y": ("float16", 128), "z": ("float16", 128)}, "Ascend910B1", saturate=True)
     assert np.isinf(out["y"]).all() and (out["z"] == 65504).all()
 
@@ -48,8 +53,13 @@ def test_half_high_precision(api, formula, mask, repeat, rep, soc):
         x = np.where(rng.random(x.size) < 0.5, x, -x).astype(np.float16)
         x = np.clip(x, -10, 10).astype(np.float16)
     size = 11 * repeat * 128
-    y = run_kernel(lambda t, k: getattr(t, api)(mask, k.y, k.x, k.w, repeat, 8, rep), {"x": x},
-                   {"y": ("float16", repeat * 128), "w": ("float16", size)}, soc, ulp=1)["y"].reshape(repeat, 128)
+    y = run_kernel(
+        lambda t, k: getattr(t, api)(mask, k.y, k.x, k.w, repeat, 8, rep),
+        {"x": x},
+        {"y": ("float16", repeat * 128), "w": ("float16", size)},
+        soc,
+        ulp=1,
+    )["y"].reshape(repeat, 128)
     rows = x.reshape(repeat, 128) if rep else np.tile(x[:128], (repeat, 1))
     on = np.zeros(128, bool)
     on[[0, 2, 64] if isinstance(mask, list) else slice(mask)] = True
@@ -81,6 +91,7 @@ def test_control_registers_read_back():
         t.set_cond_task_id(3)
         t.instr_preload(0, 4)
         t.set_vbi_options(True)
+
     assert list(run_kernel(body, {}, {"n": ("uint64", 8)}, "Ascend910A")["n"][:5]) == [5, 1, 2, 1, 5]
 
 
@@ -93,6 +104,7 @@ def test_multi_for_range_and_address_lists():
         addresses = t.TensorAddrList(4, "local.UB", "addresses")
         t.data_move(addresses, k.x, 0, 1, 1, 0, 0)
         k.a[0].set_as(addresses[2].value)
+
     x = np.array([11, 22, 33, 44], np.uint64)
     out = run_kernel(body, {"x": x}, {"n": ("int32", 8), "a": ("uint64", 4)}, "Ascend910A")
     assert out["n"][0] == sum(i * 10 + j for i in range(3) for j in range(1, 4))
@@ -107,8 +119,13 @@ def test_newton_high_precision(api, power, dtype, factor, mask, repeat, soc):
     rng = np.random.default_rng(13)
     lanes = lanes_of(dtype)
     x = np.exp(rng.uniform(-4, 4, repeat * lanes)).astype(dtype)
-    y = run_kernel(lambda t, k: getattr(t, api)(mask, k.y, k.x, k.w, repeat, 8, 8), {"x": x},
-                   {"y": (dtype, repeat * lanes), "w": ("float32", factor * repeat * lanes)}, soc, ulp=4)["y"]
+    y = run_kernel(
+        lambda t, k: getattr(t, api)(mask, k.y, k.x, k.w, repeat, 8, 8),
+        {"x": x},
+        {"y": (dtype, repeat * lanes), "w": ("float32", factor * repeat * lanes)},
+        soc,
+        ulp=4,
+    )["y"]
     on = np.arange(repeat * lanes) % lanes < mask
     np.testing.assert_allclose(y[on], x[on].astype(np.float64) ** power, rtol=1e-3 if dtype == "float16" else 1e-6)
     assert (y[~on] == GUARD).all()
@@ -165,15 +182,27 @@ def test_scalar_instructions():
         c.set_as(k.x[1])
         f.set_as(k.f[0])
         u.set_as(k.x.reinterpret_cast_to("uint64")[2])
-        for n, call in enumerate((lambda: t.scalar_max(r, a, c), lambda: t.scalar_min(r, a, c),
-                                  lambda: t.scalar_abs(r, a), lambda: t.scalar_sqrt(r, c))):
+        for n, call in enumerate(
+            (
+                lambda: t.scalar_max(r, a, c),
+                lambda: t.scalar_min(r, a, c),
+                lambda: t.scalar_abs(r, a),
+                lambda: t.scalar_sqrt(r, c),
+            )
+        ):
             call()
             k.y[n].set_as(r)
         for n, api in enumerate(("scalar_countbit0", "scalar_countbit1", "scalar_countleading0")):
             getattr(t, api)(v, u)
             k.y[4 + n].set_as(v)
-        for n, call in enumerate((lambda: t.scalar_max(g, f, -1.5), lambda: t.scalar_min(g, f, -1.5),
-                                  lambda: t.scalar_abs(g, f), lambda: t.scalar_sqrt(g, 2.25))):
+        for n, call in enumerate(
+            (
+                lambda: t.scalar_max(g, f, -1.5),
+                lambda: t.scalar_min(g, f, -1.5),
+                lambda: t.scalar_abs(g, f),
+                lambda: t.scalar_sqrt(g, 2.25),
+            )
+        ):
             call()
             k.z[n].set_as(g)
 
@@ -183,8 +212,14 @@ def test_scalar_instructions():
     assert list(out["z"][:4]) == [-1.5, -2.5, 2.5, 1.5]
 
 
-ROUNDINGS = {"round": np.rint, "floor": np.floor, "ceil": np.ceil, "ceiling": np.ceil, "to-zero": np.trunc,
-             "away-zero": lambda v: np.trunc(v + np.copysign(0.5, v))}
+ROUNDINGS = {
+    "round": np.rint,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "ceiling": np.ceil,
+    "to-zero": np.trunc,
+    "away-zero": lambda v: np.trunc(v + np.copysign(0.5, v)),
+}
 
 
 @pytest.mark.parametrize("mode", ROUNDINGS)
@@ -224,8 +259,12 @@ def test_compare_mask_register(relation, soc):
         t.vsel(128, 0, k.z, again, k.x, k.y, 1, 1, 1, 1, 8, 8, 8)
 
     out = run_kernel(body, {"x": x, "y": y}, {"b": ("uint16", 8), "z": ("float16", 128)}, soc)
-    chosen = getattr(np, {"lt": "less", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal",
-                          "le": "less_equal"}[relation])(x, y)
+    chosen = getattr(
+        np,
+        {"lt": "less", "gt": "greater", "ge": "greater_equal", "eq": "equal", "ne": "not_equal", "le": "less_equal"}[
+            relation
+        ],
+    )(x, y)
     assert np.array_equal(np.unpackbits(out["b"].view(np.uint8), bitorder="little")[:128], chosen)
     assert np.array_equal(out["z"], np.where(chosen, x, y))
 
@@ -288,11 +327,13 @@ def test_whole_reductions(soc, dtype, mask, repeat):
 @pytest.mark.parametrize("dtype", ["int16", "float16", "uint16"])
 def test_transposes(dtype):
     x = np.arange(3 * 256).astype(dtype)
+
     def body(t, k):
         times = t.Scalar("int32", "times", 3)
         t.vec_trans(k.y, k.x, times if dtype == "int16" else 3, 1, 1)
         t.vtranspose(k.z, k.x[256])
         t.vec_trans_scatter(False, False, [k.w[i * 16] for i in range(16)], [k.x[i * 16] for i in range(16)], 1, 0, 0)
+
     out = run_kernel(body, {"x": x}, {"y": (dtype, 768), "z": (dtype, 256), "w": (dtype, 256)})
     tiles = x.reshape(3, 16, 16).transpose(0, 2, 1)
     assert np.array_equal(out["y"].reshape(3, 16, 16), tiles)
@@ -303,8 +344,10 @@ def test_transposes(dtype):
 def test_transpose_of_bytes(high):
     dst_high, src_high = high
     x = np.arange(512).astype(np.uint8)
+
     def body(t, k):
         t.vnchwconv(dst_high, src_high, [k.y[i * 32] for i in range(16)], [k.x[i * 32] for i in range(16)], 1, 0, 0)
+
     y = run_kernel(body, {"x": x}, {"y": ("uint8", 512)})["y"].reshape(16, 2, 16)
     assert np.array_equal(y[:, int(dst_high)], x.reshape(16, 2, 16)[:, int(src_high)].T)
     assert (y[:, 1 - int(dst_high)] == GUARD).all()
@@ -313,8 +356,10 @@ def test_transpose_of_bytes(high):
 @pytest.mark.parametrize("soc", ["Ascend310", "Ascend910B1"])
 def test_transpose_of_words(soc):
     x = np.arange(128, dtype=np.int32)
+
     def body(t, k):
         t.vnchwconv(False, False, [k.y[i * 8] for i in range(16)], [k.x[i * 8] for i in range(16)], 1, 0, 0)
+
     y = run_kernel(body, {"x": x}, {"y": ("int32", 128)}, soc)["y"].reshape(8, 16)
     assert np.array_equal(y, x.reshape(16, 8).T)
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from programs import Builder, ref, reference, same_bits, values
 
 from ms_custom_ops.errors import EngineError, EngineMissingError
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import SIZE
-from ms_custom_ops.tik.expr import const, var
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import const, var
 
 engine = pytest.importorskip("ms_custom_ops.engine", reason="the engines' front is not built")
 
@@ -170,8 +170,14 @@ def col2img(m: Bench) -> None:
 
 def conv2d(m: Bench) -> None:
     dtype, result = m.choice(
-        (("int8", "int32"), ("uint8", "uint32"), ("float16", "float32"), ("float16", "float16"),
-         ("bfloat16", "float32"), ("float32", "float32"))
+        (
+            ("int8", "int32"),
+            ("uint8", "uint32"),
+            ("float16", "float32"),
+            ("float16", "float16"),
+            ("bfloat16", "float32"),
+            ("float32", "float32"),
+        )
     )
     height, width, c1, cout = m.integer(1, 6), m.integer(1, 6), m.choice((1, 4, 2, 0)), 16 * m.integer(0, 2)
     g = window(m, height, width)
@@ -201,11 +207,21 @@ def in_l0c(m: Bench, dtype: str, fractals: int) -> ir.Buffer:
 
 
 CONVERSIONS = (
-    (0, "float32", "float32"), (0, "float16", "float16"), (0, "int32", "int32"), (0, "uint32", "uint32"),
-    (0, "float32", "float16"), (0, "float32", "bfloat16"), (0, "float16", "float32"),
-    (1, "int32", "float16"), (1, "float16", "float16"),
-    (2, "int32", "int8"), (2, "int32", "uint8"), (2, "int32", "int16"), (2, "int32", "float16"),
-    (2, "float32", "int8"), (2, "float32", "uint8"),
+    (0, "float32", "float32"),
+    (0, "float16", "float16"),
+    (0, "int32", "int32"),
+    (0, "uint32", "uint32"),
+    (0, "float32", "float16"),
+    (0, "float32", "bfloat16"),
+    (0, "float16", "float32"),
+    (1, "int32", "float16"),
+    (1, "float16", "float16"),
+    (2, "int32", "int8"),
+    (2, "int32", "uint8"),
+    (2, "int32", "int16"),
+    (2, "int32", "float16"),
+    (2, "float32", "int8"),
+    (2, "float32", "uint8"),
 )
 
 
@@ -322,8 +338,13 @@ def load_image(m: Bench) -> None:
 def mmad(m: Bench) -> None:
     """Products of 8-bit integers of either sign, and one row of A as a plain vector."""
     fm, weight, result = m.choice(
-        (("uint8", "int8", "int32"), ("uint8", "uint8", "int32"), ("uint8", "uint8", "uint32"),
-         ("int8", "int8", "int32"), ("float16", "float16", "float16"))
+        (
+            ("uint8", "int8", "int32"),
+            ("uint8", "uint8", "int32"),
+            ("uint8", "uint8", "uint32"),
+            ("int8", "int8", "int32"),
+            ("float16", "float16", "float16"),
+        )
     )
     rows, k, columns = m.choice((1, 1, 15, 17)), m.integer(0, 63), m.integer(0, 33)
     a, b = m.tensor("a", "l0a", fm, 4096), m.tensor("b", "l0b", weight, 8192)

@@ -30,8 +30,14 @@ def values(rng, shape, dtype):
 
 
 FORMULAS = {
-    "h_add": np.add, "h_sub": np.subtract, "h_mul": np.multiply, "h_max": np.maximum, "h_min": np.minimum,
-    "h_div": np.divide, "h_and": np.bitwise_and, "h_or": np.bitwise_or,
+    "h_add": np.add,
+    "h_sub": np.subtract,
+    "h_mul": np.multiply,
+    "h_max": np.maximum,
+    "h_min": np.minimum,
+    "h_div": np.divide,
+    "h_and": np.bitwise_and,
+    "h_or": np.bitwise_or,
 }
 
 
@@ -53,7 +59,7 @@ def test_two_operands(api, shape, form):
     pair = {"tt": (x, y), "ts": (x, np.array(scalar, dtype)), "st": (np.array(scalar, dtype), y)}[form]
     want = FORMULAS[api](*pair).astype(dtype).reshape(-1)
     np.testing.assert_allclose(z[: x.size], want, rtol=1e-6 if api == "h_div" else 0)
-    assert (z[x.size:] == GUARD).all()
+    assert (z[x.size :] == GUARD).all()
 
 
 @settings(**QUIET)
@@ -75,32 +81,54 @@ def test_slices_with_steps(seed, dtype, first, width, step):
     assert np.array_equal(z, want)
 
 
-@pytest.mark.parametrize("api, formula, dtype", [
-    ("h_abs", np.abs, "float16"), ("h_relu", lambda v: np.maximum(v, 0), "float16"), ("h_not", np.invert, "uint16"),
-    ("h_exp", np.exp, "float32"), ("h_ln", np.log, "float32"), ("h_rec", lambda v: 1 / v, "float32"),
-    ("h_rsqrt", lambda v: 1 / np.sqrt(v), "float32"), ("h_exp", np.exp, "float16")])
+@pytest.mark.parametrize(
+    "api, formula, dtype",
+    [
+        ("h_abs", np.abs, "float16"),
+        ("h_relu", lambda v: np.maximum(v, 0), "float16"),
+        ("h_not", np.invert, "uint16"),
+        ("h_exp", np.exp, "float32"),
+        ("h_ln", np.log, "float32"),
+        ("h_rec", lambda v: 1 / v, "float32"),
+        ("h_rsqrt", lambda v: 1 / np.sqrt(v), "float32"),
+        ("h_exp", np.exp, "float16"),
+    ],
+)
 @pytest.mark.parametrize("shape", [(1,), (63,), (3, 200)], ids=str)
 def test_one_operand(api, formula, dtype, shape):
     rng = np.random.default_rng(7)
     x = values(rng, shape, dtype)
     if api in ("h_ln", "h_rec", "h_rsqrt"):
         x = np.abs(x) + np.float32(0.25)
-    y = run_kernel(lambda t, k: getattr(t, api)(view(k.y, shape), view(k.x, shape)), {"x": x},
-                   {"y": (dtype, x.size)}, ulp=1)["y"]
+    y = run_kernel(
+        lambda t, k: getattr(t, api)(view(k.y, shape), view(k.x, shape)), {"x": x}, {"y": (dtype, x.size)}, ulp=1
+    )["y"]
     want = formula(x if dtype == "uint16" else x.astype(np.float64)).astype(dtype)
     np.testing.assert_allclose(y, want.reshape(-1), rtol=2e-3 if dtype == "float16" else 5e-7)
 
 
-@pytest.mark.parametrize("src, dst, mode", [("float16", "float32", ""), ("float32", "float16", "none"),
-                                            ("float32", "int32", "floor"), ("float16", "int32", "ceil"),
-                                            ("int32", "float16", ""), ("uint8", "float16", "none"),
-                                            ("float16", "uint8", "none"), ("int32", "float32", "")])
+@pytest.mark.parametrize(
+    "src, dst, mode",
+    [
+        ("float16", "float32", ""),
+        ("float32", "float16", "none"),
+        ("float32", "int32", "floor"),
+        ("float16", "int32", "ceil"),
+        ("int32", "float16", ""),
+        ("uint8", "float16", "none"),
+        ("float16", "uint8", "none"),
+        ("int32", "float32", ""),
+    ],
+)
 @pytest.mark.parametrize("shape", [(1,), (15,), (3, 40), (2, 300)], ids=str)
 def test_h_cast(src, dst, mode, shape):
     rng = np.random.default_rng(8)
     x = values(rng, shape, "float32" if src.startswith("float") else "int32").astype(src)
-    y = run_kernel(lambda t, k: (t.h_cast if len(shape) == 1 else t.h_conv)(view(k.y, shape), view(k.x, shape), mode),
-                   {"x": x}, {"y": (dst, x.size)})["y"]
+    y = run_kernel(
+        lambda t, k: (t.h_cast if len(shape) == 1 else t.h_conv)(view(k.y, shape), view(k.x, shape), mode),
+        {"x": x},
+        {"y": (dst, x.size)},
+    )["y"]
     rounding = {"floor": np.floor, "ceil": np.ceil}.get(mode, np.rint if dst in ("uint8", "int32") else np.asarray)
     with np.errstate(all="ignore"):
         whole = rounding(x.astype(np.float64))
@@ -110,8 +138,12 @@ def test_h_cast(src, dst, mode, shape):
 
 def test_h_quant():
     x = np.arange(-100, 100, dtype=np.int32)
-    y = run_kernel(lambda t, k: t.h_quant(view(k.y, (200,)), view(k.x, (200,)), 0.5), {"x": x}, {"y": ("float16", 200)},
-                   "Ascend910A")["y"]
+    y = run_kernel(
+        lambda t, k: t.h_quant(view(k.y, (200,)), view(k.x, (200,)), 0.5),
+        {"x": x},
+        {"y": ("float16", 200)},
+        "Ascend910A",
+    )["y"]
     assert np.allclose(y, x * 0.5, rtol=2e-3, atol=2e-3)
 
 
@@ -121,6 +153,7 @@ def test_h_duplicate(shape):
         t.h_duplicate(view(k.y, shape), 2.5)
         s = t.Scalar("int32", "s", 9)
         t.h_duplicate(view(k.z, (6, 16))[1:3, 3:10], s)
+
     count = int(np.prod(shape))
     out = run_kernel(body, {}, {"y": ("float16", count + 4), "z": ("int32", 96)})
     assert (out["y"][:count] == 2.5).all() and (out["y"][count:] == GUARD).all()
@@ -131,9 +164,11 @@ def test_h_duplicate(shape):
 
 def test_h_data_move():
     x = np.arange(8 * 64, dtype=np.float16).reshape(8, 64)
+
     def body(t, k):
         t.h_data_move(view(k.y, (8, 64))[2:6, 16:48], k.gm["x"].reshape((8, 64))[1:5, 16:48])
         t.h_data_move(view(k.z, (8, 64))[:, :], view(k.x, (8, 64))[:, :])
+
     out = run_kernel(body, {"x": x}, {"y": ("float16", 512), "z": ("float16", 512)})
     want = np.full((8, 64), GUARD, np.float16)
     want[2:6, 16:48] = x[1:5, 16:48]
@@ -141,8 +176,20 @@ def test_h_data_move():
     assert np.array_equal(out["z"].reshape(8, 64), x)
 
 
-REDUCED = [((17,), None), ((1,), None), ((200,), 0), ((3, 17), None), ((3, 17), 1), ((3, 17), 0), ((2, 3, 40), (0, 2)),
-           ((2, 3, 40), 1), ((2, 3, 40), [0, 1]), ((4, 9, 5), -1), ((2, 9000), 1), ((20000,), None)]
+REDUCED = [
+    ((17,), None),
+    ((1,), None),
+    ((200,), 0),
+    ((3, 17), None),
+    ((3, 17), 1),
+    ((3, 17), 0),
+    ((2, 3, 40), (0, 2)),
+    ((2, 3, 40), 1),
+    ((2, 3, 40), [0, 1]),
+    ((4, 9, 5), -1),
+    ((2, 9000), 1),
+    ((20000,), None),
+]
 
 
 @pytest.mark.parametrize("kind", ["sum", "max", "min"])
@@ -170,8 +217,9 @@ def test_h_reduce(kind, shape, axis, dtype):
         assert np.array_equal(y, want.reshape(-1).astype(dtype))
 
 
-@pytest.mark.parametrize("shape, axis", [((17,), None), ((3, 17), None), ((3, 17), 1), ((3, 17), 0), ((2, 3, 5), 1)],
-                         ids=str)
+@pytest.mark.parametrize(
+    "shape, axis", [((17,), None), ((3, 17), None), ((3, 17), 1), ((3, 17), 0), ((2, 3, 5), 1)], ids=str
+)
 @pytest.mark.parametrize("kind", ["argmax", "argmin"])
 def test_h_reduce_places(shape, axis, kind):
     rng = np.random.default_rng(10)
@@ -190,8 +238,14 @@ def test_h_reduce_places(shape, axis, kind):
     assert np.array_equal(y, np.ravel(want))
 
 
-RELATIONS = {"LT": np.less, "LE": np.less_equal, "GT": np.greater, "GE": np.greater_equal, "EQ": np.equal,
-             "NE": np.not_equal}
+RELATIONS = {
+    "LT": np.less,
+    "LE": np.less_equal,
+    "GT": np.greater,
+    "GE": np.greater_equal,
+    "EQ": np.equal,
+    "NE": np.not_equal,
+}
 
 
 @pytest.mark.parametrize("mode", RELATIONS)
@@ -225,8 +279,12 @@ def test_h_cmpv_and_h_sel(mode, dtype, shape):
 def test_sine_and_cosine(api, formula, dtype):
     rng = np.random.default_rng(12)
     x = np.concatenate([np.linspace(-7, 7, 701), rng.uniform(-60000, 60000, 300), [0, np.pi / 2, np.pi]]).astype(dtype)
-    y = run_kernel(lambda t, k: getattr(t, api)(view(k.y, (x.size,)), view(k.x, (x.size,))), {"x": x},
-                   {"y": (dtype, x.size)}, "Ascend910A")["y"]
+    y = run_kernel(
+        lambda t, k: getattr(t, api)(view(k.y, (x.size,)), view(k.x, (x.size,))),
+        {"x": x},
+        {"y": (dtype, x.size)},
+        "Ascend910A",
+    )["y"]
     error = np.abs(y.astype(np.float64) - formula(x.astype(np.float64)))
     assert error.max() <= (6e-4 if dtype == "float16" else 4e-6)
 
@@ -234,6 +292,7 @@ def test_sine_and_cosine(api, formula, dtype):
 def test_dynamic_shapes():
     """A length that is known only at run time goes through every kind of h_ method."""
     x = (np.arange(1, 1201) / 512).astype(np.float16)
+
     def body(t, k):
         n = t.Scalar("int32", "n")
         n.set_as(k.count[0])
@@ -245,8 +304,12 @@ def test_dynamic_shapes():
         k.m[1].set_as(total)
         t.h_reduce_argmax(k.p[0:1], k.x[0:n], 0)
         t.h_cmpv(k.b[0:n], k.x[0:n], 1.0, "GT")
-    out = run_kernel(body, {"x": x, "count": np.array([777], np.int32)},
-                     {"y": ("float16", 1200), "m": ("float16", 16), "p": ("int32", 1), "b": ("bool", 1200)})
+
+    out = run_kernel(
+        body,
+        {"x": x, "count": np.array([777], np.int32)},
+        {"y": ("float16", 1200), "m": ("float16", 16), "p": ("int32", 1), "b": ("bool", 1200)},
+    )
     assert np.array_equal(out["y"][:777], x[:777] * 2) and (out["y"][777:] == GUARD).all()
     assert out["m"][0] == x[776] and abs(float(out["m"][1]) - x[:777].astype(float).sum()) < 2
     assert out["p"][0] == 776

@@ -9,10 +9,10 @@ import pytest
 from engine_cases import need_engine
 from programs import Builder, ref, reference
 
-from ms_custom_ops import engine
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import DTYPES, SIZE
-from ms_custom_ops.tik.expr import binary, const, var
+from ms_custom_ops.engine import native as engine
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.expr import binary, const, var
 
 need_engine()
 
@@ -77,11 +77,7 @@ def lanes_args(count: int, stride: tuple[int, int], names: tuple[str, ...]) -> d
 def test_two_sources(dtype, stride, count, settled, simd_level):
     for distance in DISTANCES:
         p = Probe(dtype, settled)
-        operands = {
-            "dst": p.place(START),
-            "src0": p.place(START),
-            "src1": p.place(START + distance),
-        }
+        operands = {"dst": p.place(START), "src0": p.place(START), "src1": p.place(START + distance)}
         p.b.instr("vadd", operands, **lanes_args(count, stride, ("dst", "src0", "src1")))
         p.b.instr("vmla", operands, **lanes_args(count, stride, ("dst", "src0", "src1")))
         p.check()

@@ -47,12 +47,24 @@ def test_vconcat_and_vextract(seed, dtype, repeat, field):
     def body(t, k):
         t.vextract(k.y, k.box, repeat, field)
         t.vconcat(k.box, k.value, repeat, field)
-        t.vec_add(64, k.z, k.box, k.zero, 16 * repeat * 8 // 64, 8 if dtype == "float32" else 4,
-                  8 if dtype == "float32" else 4, 0)
+        t.vec_add(
+            64,
+            k.z,
+            k.box,
+            k.zero,
+            16 * repeat * 8 // 64,
+            8 if dtype == "float32" else 4,
+            8 if dtype == "float32" else 4,
+            0,
+        )
 
     count = repeat * 128
-    out = run_kernel(body, {"box": box, "value": value, "zero": np.zeros(128, dtype)},
-                     {"y": (dtype, 16 * repeat), "z": (dtype, count)}, saturate=False)
+    out = run_kernel(
+        body,
+        {"box": box, "value": value, "zero": np.zeros(128, dtype)},
+        {"y": (dtype, 16 * repeat), "z": (dtype, count)},
+        saturate=False,
+    )
     assert np.array_equal(out["y"], box[:, field], equal_nan=True)
     changed = box.copy()
     changed[:, field] = value
@@ -101,13 +113,16 @@ def test_vmrgsort4(seed, dtype, lengths, suspend):
     assert list(out["n"]) == [*taken, *[0] * (4 - len(lists))] * 2
     y = out["y"].reshape(-1, 8)
     assert np.array_equal(y[: len(rows)], np.array(rows), equal_nan=True)
-    assert (y[len(rows):] == GUARD).all()
+    assert (y[len(rows) :] == GUARD).all()
 
 
 def merged(lists: list[np.ndarray], suspend: bool) -> tuple[list, list[int]]:
     """Stable merge by sorting everything, cut after the record that empties a list."""
-    tagged = [(np.isnan(b[4]), 0 if np.isnan(b[4]) else -float(b[4]), i, n) for i, box in enumerate(lists)
-              for n, b in enumerate(box)]
+    tagged = [
+        (np.isnan(b[4]), 0 if np.isnan(b[4]) else -float(b[4]), i, n)
+        for i, box in enumerate(lists)
+        for n, b in enumerate(box)
+    ]
     out, taken = [], [0] * len(lists)
     for _, _, i, n in sorted(tagged):
         out.append(lists[i][n])
@@ -145,8 +160,9 @@ def test_vsort32_and_vmrgsort(seed, dtype, repeat):
         lists = [k.y[i * 32 * per_record] for i in range(4)]
         t.vmrgsort(k.z, lists[: repeat + 1], [32] * (repeat + 1), False, 1)
 
-    out = run_kernel(body, {"x": x, "index": index}, {"y": (dtype, 128 * per_record), "z": (dtype, 128 * per_record)},
-                     "Ascend910B1")
+    out = run_kernel(
+        body, {"x": x, "index": index}, {"y": (dtype, 128 * per_record), "z": (dtype, 128 * per_record)}, "Ascend910B1"
+    )
     for g in range(4):
         rows = out["y"].view(np.uint8).reshape(128, 8)[g * 32 : g * 32 + 32]
         order = descending(x[g * 32 : g * 32 + 32])
@@ -177,8 +193,9 @@ def test_areas_and_overlaps(dtype, offset):
         t.viou(k.cross, k.a, k.c, 2)
         t.vaadd(k.both, k.area, k.other, 2)
 
-    out = run_kernel(body, {"a": a, "c": c}, {"area": (dtype, 32), "other": (dtype, 16), "cross": (dtype, 512),
-                                              "both": (dtype, 512)})
+    out = run_kernel(
+        body, {"a": a, "c": c}, {"area": (dtype, 32), "other": (dtype, 16), "cross": (dtype, 512), "both": (dtype, 512)}
+    )
     extra = 1.0 if offset is None else offset
     x, y = a.astype(np.float64), c.astype(np.float64)
     area, other = (np.prod(v[:, 2:4] - v[:, :2] + extra, axis=1) for v in (x, y))
@@ -225,9 +242,19 @@ def test_non_maximum_suppression(groups, soc):
             k.bits[j].set_as(bits)
 
     square = 256 * groups
-    out = run_kernel(body, {"box": box}, {
-        "area": ("float16", 16 * groups), "cross": ("float16", square), "both": ("float16", square),
-        "matrix": ("uint16", 16 * groups), "vector": ("uint16", 16 * groups), "bits": ("uint16", 16)}, soc)
+    out = run_kernel(
+        body,
+        {"box": box},
+        {
+            "area": ("float16", 16 * groups),
+            "cross": ("float16", square),
+            "both": ("float16", square),
+            "matrix": ("uint16", 16 * groups),
+            "vector": ("uint16", 16 * groups),
+            "bits": ("uint16", 16),
+        },
+        soc,
+    )
     want = suppressed(box.astype(np.float32), threshold)
     assert [bool(v) for v in out["vector"]] == want
     assert any(want) and not all(want)

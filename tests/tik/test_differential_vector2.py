@@ -33,7 +33,9 @@ def test_vgather(dtype, seed, repeat, mask):
     offset = (rng.integers(0, 200, repeat * lanes) * size).astype(np.uint32)
     out = run_kernel(
         lambda t, k: t.vgather(mask, k.y, k.x, k.offset, repeat, 8, 16),
-        {"x": src, "offset": offset}, {"y": (dtype, repeat * lanes)})["y"].reshape(repeat, lanes)
+        {"x": src, "offset": offset},
+        {"y": (dtype, repeat * lanes)},
+    )["y"].reshape(repeat, lanes)
     want = src[(offset.reshape(repeat, lanes) + 16) // size]
     assert np.array_equal(out[:, :mask], want[:, :mask])
     assert (out[:, mask:] == GUARD).all()
@@ -46,8 +48,9 @@ def test_vscatter(dtype, seed, mask):
     size = np.dtype(dtype).itemsize
     src = numbers(rng, dtype, 128)
     offset = (rng.integers(0, 100, 128) * size).astype(np.uint32)
-    out = run_kernel(lambda t, k: t.vscatter(mask, k.y, k.x, k.offset, 1, 8), {"x": src, "offset": offset},
-                     {"y": (dtype, 128)})["y"]
+    out = run_kernel(
+        lambda t, k: t.vscatter(mask, k.y, k.x, k.offset, 1, 8), {"x": src, "offset": offset}, {"y": (dtype, 128)}
+    )["y"]
     want = np.full(128, GUARD, dtype)
     for i in range(mask):
         want[offset[i] // size] = src[i]
@@ -87,8 +90,9 @@ def test_vci(dtype, mask):
 @pytest.mark.parametrize("mask, mode", [(17, "normal"), (200, "counter"), ([0, 0b101], "normal")], ids=str)
 def test_vcopy(mask, mode):
     x = np.arange(512, dtype=np.int16)
-    y = run_kernel(lambda t, k: t.vcopy(mask, k.y, k.x, 2, 1, 1, 16, 16, mode), {"x": x}, {"y": ("int16", 512)},
-                   "Ascend910B1")["y"].reshape(2, 256)
+    y = run_kernel(
+        lambda t, k: t.vcopy(mask, k.y, k.x, 2, 1, 1, 16, 16, mode), {"x": x}, {"y": ("int16", 512)}, "Ascend910B1"
+    )["y"].reshape(2, 256)
     on = np.zeros(256, bool)
     on[[0, 2] if isinstance(mask, list) else slice(mask)] = True
     assert np.array_equal(y, np.where(on, x.reshape(2, 256), GUARD))
@@ -100,11 +104,17 @@ def test_vcopy(mask, mode):
 def test_vpadding(dtype, mode, side):
     per_block = 32 // np.dtype(dtype).itemsize
     x = np.arange(1, 8 * per_block + 1).astype(dtype)
-    y = run_kernel(lambda t, k: t.vpadding(8 * per_block, mode, side, k.y, k.x, 1, 1, 1, 8, 8), {"x": x},
-                   {"y": (dtype, 8 * per_block)})["y"].reshape(8, per_block)
+    y = run_kernel(
+        lambda t, k: t.vpadding(8 * per_block, mode, side, k.y, k.x, 1, 1, 1, 8, 8),
+        {"x": x},
+        {"y": (dtype, 8 * per_block)},
+    )["y"].reshape(8, per_block)
     for row, block in zip(y, x.reshape(8, per_block), strict=True):
-        whole = {0: np.repeat(block[-1 if side else 0], per_block), 1: block[::-1],
-                 2: np.append(block[::-1][1:], 0) if side else np.insert(block[::-1][:-1], 0, 0)}[mode]
+        whole = {
+            0: np.repeat(block[-1 if side else 0], per_block),
+            1: block[::-1],
+            2: np.append(block[::-1][1:], 0) if side else np.insert(block[::-1][:-1], 0, 0),
+        }[mode]
         assert np.array_equal(row, whole)
 
 
@@ -119,7 +129,10 @@ def test_vbi(seed, per_block, vertical, horizontal, dtype):
     offset = (rng.integers(0, 30, vertical * horizontal * 8) * 32).astype(np.uint32)
     y = run_kernel(
         lambda t, k: t.vbi(lanes, k.y, k.x, k.w, k.offset, 1, vertical, horizontal, per_block, lanes),
-        {"x": src, "w": weight, "offset": offset}, {"y": (dtype, vertical * lanes)}, "Ascend910B1")["y"]
+        {"x": src, "w": weight, "offset": offset},
+        {"y": (dtype, vertical * lanes)},
+        "Ascend910B1",
+    )["y"]
     blocks = src.reshape(-1, width)[offset // 32].reshape(vertical, horizontal, 8, width)
     if per_block:
         factors = weight.reshape(vertical, horizontal, 8, 1)
@@ -156,12 +169,13 @@ def test_vreduce(dtype, seed, pattern, repeat):
     want = rows[keep]
     assert out["n"][0] == len(want)
     assert np.array_equal(out["y"][: len(want)], want)
-    assert (out["y"][len(want):] == GUARD).all()
+    assert (out["y"][len(want) :] == GUARD).all()
 
 
-@pytest.mark.parametrize("api, soc, mask, repeat", [("vreduce", "Ascend310P3", 150, 1),
-                                                   ("vreducev2", "Ascend910B1", 100, 2),
-                                                   ("vreducev2", "Ascend910B1", 1, 3)])
+@pytest.mark.parametrize(
+    "api, soc, mask, repeat",
+    [("vreduce", "Ascend310P3", 150, 1), ("vreducev2", "Ascend910B1", 100, 2), ("vreducev2", "Ascend910B1", 1, 3)],
+)
 @pytest.mark.parametrize("pattern", [1, 4, 6])
 def test_vreduce_counter_mode(api, soc, mask, repeat, pattern):
     x = np.arange(512, dtype=np.float32)
@@ -177,15 +191,16 @@ def test_vreduce_counter_mode(api, soc, mask, repeat, pattern):
         rows = [x[r * 128 : r * 128 + mask] for r in range(repeat)]
     want = np.concatenate([row[kept_by(pattern, len(row))] for row in rows])
     assert np.array_equal(y[: len(want)], want)
-    assert (y[len(want):] == GUARD).all()
+    assert (y[len(want) :] == GUARD).all()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_vmulconv(dtype):
     rng = np.random.default_rng(1)
     a, c = ((rng.standard_normal(128) * 20).astype(np.float16) for _ in range(2))
-    y = run_kernel(lambda t, k: t.vmulconv(128, k.y, k.a, k.c, 1, 1, 1, 1, 4, 8, 8), {"a": a, "c": c},
-                   {"y": (dtype, 128)})["y"]
+    y = run_kernel(
+        lambda t, k: t.vmulconv(128, k.y, k.a, k.c, 1, 1, 1, 1, 4, 8, 8), {"a": a, "c": c}, {"y": (dtype, 128)}
+    )["y"]
     info = np.iinfo(dtype)
     assert np.array_equal(y, np.clip(np.rint(a * c), info.min, info.max).astype(dtype))
 
@@ -193,8 +208,11 @@ def test_vmulconv(dtype):
 def test_vadddeqrelu():
     rng = np.random.default_rng(2)
     a, c = (rng.integers(-2000, 2000, 64).astype(np.int32) for _ in range(2))
-    y = run_kernel(lambda t, k: t.vadddeqrelu(64, k.y, 0.5, k.a, k.c, 1, 1, 1, 1, 4, 8, 8), {"a": a, "c": c},
-                   {"y": ("float16", 64)})["y"]
+    y = run_kernel(
+        lambda t, k: t.vadddeqrelu(64, k.y, 0.5, k.a, k.c, 1, 1, 1, 1, 4, 8, 8),
+        {"a": a, "c": c},
+        {"y": ("float16", 64)},
+    )["y"]
     assert np.allclose(y, np.maximum((a + c) * 0.5, 0), rtol=2e-3, atol=1)
     assert (y[a + c <= 0] == 0).all()
 
@@ -225,8 +243,9 @@ def test_vconv_by_scale_word(dtype, vector, high):
     scales, offsets = rng.choice([0.25, 0.5, 1.0, 1.5], 16).astype(np.float32), rng.integers(-20, 20, 16)
     if not vector:
         scales[:], offsets[:] = scales[0], offsets[0]
-    words = np.array([sign | int(o) % 512 << 37 | int(s.view(np.uint32)) for s, o in
-                      zip(scales, offsets, strict=True)], np.uint64)
+    words = np.array(
+        [sign | int(o) % 512 << 37 | int(s.view(np.uint32)) for s, o in zip(scales, offsets, strict=True)], np.uint64
+    )
 
     def body(t, k):
         t.vconv(128, "none", k.y, k.x, 1, 1, 1, 8, 8, k.w if vector else int(words[0]), high)
@@ -239,8 +258,9 @@ def test_vconv_by_scale_word(dtype, vector, high):
     assert (y[:, 1 - int(high)] == GUARD).all()
 
 
-@pytest.mark.parametrize("mode, first, second", [(0, "t", "s"), (0, "s", "t"), (0, "s", "s"), (0, "t", "t"),
-                                                 (1, "t", "s"), (2, "t", "t")])
+@pytest.mark.parametrize(
+    "mode, first, second", [(0, "t", "s"), (0, "s", "t"), (0, "s", "s"), (0, "t", "t"), (1, "t", "s"), (2, "t", "t")]
+)
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_vec_sel_with_scalars(dtype, mode, first, second):
     rng = np.random.default_rng(4)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Python face of the native engine: feeds, outputs, settings, the table, and control flow of hand-built Programs."""
+
 from __future__ import annotations
 
 import ctypes
@@ -11,11 +12,11 @@ import pytest
 from engine_cases import LEVELS, assign, level, need_engine
 from programs import Builder, ref
 
-from ms_custom_ops import engine
+from ms_custom_ops.engine import native as engine
 from ms_custom_ops.errors import EngineError, EngineMissingError
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import DTYPES
-from ms_custom_ops.tik.expr import Expr, binary, cast, const, unary, var
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import DTYPES
+from ms_custom_ops.program.expr import Expr, binary, cast, const, unary, var
 
 need_engine()
 
@@ -49,17 +50,21 @@ FEEDS = [
 ]
 
 
-@pytest.mark.parametrize("feed, text", FEEDS, ids=["none", "lacking", "unknown", "list", "dtype", "bfloat16", "length",
-                                                   "rank", "strides"])
+@pytest.mark.parametrize(
+    "feed, text", FEEDS, ids=["none", "lacking", "unknown", "list", "dtype", "bfloat16", "length", "rank", "strides"]
+)
 def test_feeds_that_do_not_fit(feed, text):
     with pytest.raises(EngineError, match=re.escape(text)):
         engine.run(copies(), feed)
 
 
-@pytest.mark.parametrize("arguments, text", [
-    ({"engine": "numpy"}, "probe: engine is 'numpy'; accepted: 'native' or 'reference'"),
-    ({"mode": "checked"}, "probe: mode is 'checked'; accepted: 'fast'"),
-])
+@pytest.mark.parametrize(
+    "arguments, text",
+    [
+        ({"engine": "numpy"}, "probe: engine is 'numpy'; accepted: 'native' or 'reference'"),
+        ({"mode": "checked"}, "probe: mode is 'checked'; accepted: 'fast'"),
+    ],
+)
 def test_unknown_engine_or_mode(arguments, text):
     with pytest.raises(EngineError, match=re.escape(text)):
         engine.run(copies(), [np.zeros(16, np.float16)], **arguments)
@@ -68,8 +73,10 @@ def test_unknown_engine_or_mode(arguments, text):
 def test_the_library_refuses_other_modes_and_sizes_of_options():
     handle = engine.load(copies().to_bytes())
     library, text = engine._library(), ctypes.create_string_buffer(4096)
-    for options, wanted in ((engine._Options(ctypes.sizeof(engine._Options), 1, 0, 1), b"mode is 1; accepted: 0"),
-                            (engine._Options(3, 0, 0, 1), b"options have 3 bytes")):
+    for options, wanted in (
+        (engine._Options(ctypes.sizeof(engine._Options), 1, 0, 1), b"mode is 1; accepted: 0"),
+        (engine._Options(3, 0, 0, 1), b"options have 3 bytes"),
+    ):
         assert library.mco_run(handle.pointer, None, 0, None, 0, ctypes.byref(options), text, 4096) == 1
         assert wanted in text.value
     assert library.mco_run(handle.pointer, None, 0, None, 0, None, text, 4096) == 1
@@ -104,11 +111,18 @@ def test_input_scalars(dtype, value):
         assert engine.run(b.program, feed)[0][0] == value
 
 
-@pytest.mark.parametrize("dtype, value, text", [
-    ("int32", 1 << 31, "probe: input scalar n is 2147483648; accepted: an integer -2147483648 to 2147483647 (int32)"),
-    ("int32", 1.5, "probe: input scalar n is 1.5; accepted: an integer"),
-    ("float32", "x", "probe: input scalar n is 'x'; accepted: a number (float32)"),
-])
+@pytest.mark.parametrize(
+    "dtype, value, text",
+    [
+        (
+            "int32",
+            1 << 31,
+            "probe: input scalar n is 2147483648; accepted: an integer -2147483648 to 2147483647 (int32)",
+        ),
+        ("int32", 1.5, "probe: input scalar n is 1.5; accepted: an integer"),
+        ("float32", "x", "probe: input scalar n is 'x'; accepted: a number (float32)"),
+    ],
+)
 def test_input_scalars_that_do_not_fit(dtype, value, text):
     b = Builder()
     b.register("n", dtype, "input")
@@ -130,10 +144,26 @@ def register(b: Builder, dtype: str, value: int | float) -> Expr:
     return var(index, dtype)
 
 
-INTEGERS = [("/", -7, 2, -3), ("%", -7, 2, -1), ("/", 7, -2, -3), (">>", -7, 1, -4), ("<<", 1, 33, 2), ("-", 3, 5, -2),
-            ("*", 1 << 20, 1 << 20, 0), ("+", (1 << 31) - 1, 1, -(1 << 31)), ("&", 12, 10, 8), ("|", 12, 10, 14),
-            ("^", 12, 10, 6), ("min", -3, 2, -3), ("max", -3, 2, 2), ("/", -(1 << 31), -1, -(1 << 31)),
-            ("%", -(1 << 31), -1, 0), ("<", -3, 2, 1), ("==", 4, 4, 1), (">=", -3, 2, 0)]
+INTEGERS = [
+    ("/", -7, 2, -3),
+    ("%", -7, 2, -1),
+    ("/", 7, -2, -3),
+    (">>", -7, 1, -4),
+    ("<<", 1, 33, 2),
+    ("-", 3, 5, -2),
+    ("*", 1 << 20, 1 << 20, 0),
+    ("+", (1 << 31) - 1, 1, -(1 << 31)),
+    ("&", 12, 10, 8),
+    ("|", 12, 10, 14),
+    ("^", 12, 10, 6),
+    ("min", -3, 2, -3),
+    ("max", -3, 2, 2),
+    ("/", -(1 << 31), -1, -(1 << 31)),
+    ("%", -(1 << 31), -1, 0),
+    ("<", -3, 2, 1),
+    ("==", 4, 4, 1),
+    (">=", -3, 2, 0),
+]
 
 
 @pytest.mark.parametrize("op, x, y, want", INTEGERS, ids=lambda v: str(v))
@@ -142,8 +172,13 @@ def test_int32_expressions(op, x, y, want):
     assert stored("int32", cast(binary(op, register(b, "int32", x), register(b, "int32", y)), "int32"), b) == want
 
 
-UNSIGNED = [("/", (1 << 64) - 1, 2, (1 << 63) - 1), (">>", 1 << 63, 63, 1), ("-", 0, 1, (1 << 64) - 1),
-            ("max", 1 << 63, 1, 1 << 63), ("%", (1 << 64) - 1, 10, 5)]
+UNSIGNED = [
+    ("/", (1 << 64) - 1, 2, (1 << 63) - 1),
+    (">>", 1 << 63, 63, 1),
+    ("-", 0, 1, (1 << 64) - 1),
+    ("max", 1 << 63, 1, 1 << 63),
+    ("%", (1 << 64) - 1, 10, 5),
+]
 
 
 @pytest.mark.parametrize("op, x, y, want", UNSIGNED, ids=lambda v: str(v))
@@ -152,22 +187,39 @@ def test_uint64_expressions(op, x, y, want):
     assert stored("uint64", binary(op, register(b, "uint64", x), register(b, "uint64", y)), b) == want
 
 
-@pytest.mark.parametrize("op, dtype, x, want", [
-    ("sqrt", "int64", (1 << 62) + 1, 1 << 31), ("sqrt", "uint64", (1 << 64) - 1, (1 << 32) - 1),
-    ("bitcount1", "uint64", 255, 8), ("bitcount0", "uint64", 255, 56), ("clz", "uint64", 255, 56),
-    ("clz", "uint64", 0, 64), ("neg", "int32", -(1 << 31), -(1 << 31)), ("abs", "int64", -5, 5),
-    ("invert", "uint16", 1, 0xFFFE), ("sqrt", "float32", 2.0, np.float32(np.sqrt(2.0))),
-])
+@pytest.mark.parametrize(
+    "op, dtype, x, want",
+    [
+        ("sqrt", "int64", (1 << 62) + 1, 1 << 31),
+        ("sqrt", "uint64", (1 << 64) - 1, (1 << 32) - 1),
+        ("bitcount1", "uint64", 255, 8),
+        ("bitcount0", "uint64", 255, 56),
+        ("clz", "uint64", 255, 56),
+        ("clz", "uint64", 0, 64),
+        ("neg", "int32", -(1 << 31), -(1 << 31)),
+        ("abs", "int64", -5, 5),
+        ("invert", "uint16", 1, 0xFFFE),
+        ("sqrt", "float32", 2.0, np.float32(np.sqrt(2.0))),
+    ],
+)
 def test_unary_expressions(op, dtype, x, want):
     b = Builder()
     assert stored(dtype, unary(op, register(b, dtype, x)), b) == want
 
 
-@pytest.mark.parametrize("source, value, dtype, want", [
-    ("float32", 1e9, "int16", 32767), ("float32", -1.9, "int32", -1), ("float32", np.nan, "int32", 0),
-    ("float32", -1.0, "uint8", 0), ("int64", (1 << 53) + (1 << 29) + 1, "float32", float((1 << 53) + (1 << 30))),
-    ("int32", 300, "int8", 44), ("float32", 2049.0, "float16", 2048.0), ("float32", 70000.0, "float16", np.inf),
-])
+@pytest.mark.parametrize(
+    "source, value, dtype, want",
+    [
+        ("float32", 1e9, "int16", 32767),
+        ("float32", -1.9, "int32", -1),
+        ("float32", np.nan, "int32", 0),
+        ("float32", -1.0, "uint8", 0),
+        ("int64", (1 << 53) + (1 << 29) + 1, "float32", float((1 << 53) + (1 << 30))),
+        ("int32", 300, "int8", 44),
+        ("float32", 2049.0, "float16", 2048.0),
+        ("float32", 70000.0, "float16", np.inf),
+    ],
+)
 def test_conversions_at_run_time(source, value, dtype, want):
     b = Builder()
     assert stored(dtype, cast(register(b, source, value), dtype), b) == want
@@ -193,9 +245,11 @@ def test_loops_jumps_and_conditions():
     i, j = b.register("i", "int32", "loop"), b.register("j", "int32", "loop")
     assign(b, n, const(0, "int32"))
     at = [var(r, "int32") for r in (n, i, j)]
-    inner = [ir.If(binary("==", at[2], at[1]), [ir.Jump("continue", 0)], [], 0),
-             ir.If(binary(">", at[2], 5), [ir.Jump("break", 0)], [], 0),
-             ir.Assign(n, binary("+", at[0], binary("*", at[1], at[2])), 0)]
+    inner = [
+        ir.If(binary("==", at[2], at[1]), [ir.Jump("continue", 0)], [], 0),
+        ir.If(binary(">", at[2], 5), [ir.Jump("break", 0)], [], 0),
+        ir.Assign(n, binary("+", at[0], binary("*", at[1], at[2])), 0),
+    ]
     b.body.append(ir.For(i, 1, 9, [ir.For(j, at[1], 9, inner, False, 1, 0)], False, 1, 0))
     b.body.append(ir.Store(ref(z), at[0], b.loc()))
     b.body.append(ir.Jump("return", b.loc()))

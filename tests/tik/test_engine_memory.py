@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a Program says, the native engine touches only its tensors, and a damaged Program is refused."""
+
 from __future__ import annotations
 
 import re
@@ -15,10 +16,10 @@ from engine_cases import need_engine
 from programs import Builder, ref
 from random_programs import random_program
 
-from ms_custom_ops import engine
+from ms_custom_ops.engine import native as engine
 from ms_custom_ops.errors import EngineError
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.expr import binary, const, var
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.expr import binary, const, var
 
 need_engine()
 
@@ -69,8 +70,14 @@ def test_negative_strides_and_counts_are_refused(argument):
     fails(b, f"vabs: {argument} is -32; accepted: 0 or more")
 
 
-MOVES = [dict(nburst=1 << 40, burst=32), dict(nburst=2, burst=1 << 62), dict(nburst=3, burst=32, src_gap=1 << 62),
-         dict(nburst=3, burst=32, dst_gap=1 << 20), dict(nburst=1, burst=257), dict(nburst=9, burst=32)]
+MOVES = [
+    dict(nburst=1 << 40, burst=32),
+    dict(nburst=2, burst=1 << 62),
+    dict(nburst=3, burst=32, src_gap=1 << 62),
+    dict(nburst=3, burst=32, dst_gap=1 << 20),
+    dict(nburst=1, burst=257),
+    dict(nburst=9, burst=32),
+]
 
 
 @pytest.mark.parametrize("args", MOVES, ids=lambda a: "-".join(f"{k}{v}" for k, v in a.items()))
@@ -87,9 +94,14 @@ def test_gm_is_checked_against_what_is_fed():
     fails(b, "data_move: src needs bytes [0, 256) of x, it has 254")
 
 
-@pytest.mark.parametrize("op, args", [("nd2nz", dict(nd_num=2, nd_n=1 << 50, nd_d=16, src_n_stride=1 << 50)),
-                                      ("load2d", dict(index=BIG, repeat=1)),
-                                      ("load2d", dict(repeat=BIG, src_stride=BIG, dst_gap=BIG))])
+@pytest.mark.parametrize(
+    "op, args",
+    [
+        ("nd2nz", dict(nd_num=2, nd_n=1 << 50, nd_d=16, src_n_stride=1 << 50)),
+        ("load2d", dict(index=BIG, repeat=1)),
+        ("load2d", dict(repeat=BIG, src_stride=BIG, dst_gap=BIG)),
+    ],
+)
 def test_fractal_moves_with_huge_counts(op, args):
     b = Builder()
     a, c = b.local("a", "l1", "float16", 256), b.local("c", "l1", "float16", 256)
@@ -97,8 +109,9 @@ def test_fractal_moves_with_huge_counts(op, args):
     fails(b, f"{op}: ", "needs bytes [")
 
 
-@pytest.mark.parametrize("size", [(1 << 31, 16, 16), (16, 1 << 31, 16), (16, 16, 1 << 31), (1 << 31,) * 3,
-                                  (32, 16, 16)])
+@pytest.mark.parametrize(
+    "size", [(1 << 31, 16, 16), (16, 1 << 31, 16), (16, 16, 1 << 31), (1 << 31,) * 3, (32, 16, 16)]
+)
 def test_cube_beyond_its_tensors(size):
     b = Builder()
     c, a, w = (b.local(n, n, d, 256) for n, d in (("l0c", "float32"), ("l0a", "float16"), ("l0b", "float16")))
@@ -145,13 +158,19 @@ def test_nesting_has_a_limit():
     engine.load(_nested(200).program.to_bytes())
 
 
-@pytest.mark.parametrize("change, text", [
-    (lambda raw: b"", "no MCOP header"), (lambda raw: b"MCOP", "no MCOP header"),
-    (lambda raw: b"ELF!" + raw[4:], "no MCOP header"),
-    (lambda raw: raw[:4] + struct.pack("<I", 99) + raw[8:], "version 99; this release reads version 1"),
-    (lambda raw: raw[:-1], "truncated or corrupt"), (lambda raw: raw + b"\0", "truncated or corrupt"),
-    (lambda raw: raw[:40] + bytes([raw[40] ^ 1]) + raw[41:], "truncated or corrupt"),
-], ids=["empty", "short", "magic", "version", "cut", "longer", "flipped"])
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        (lambda raw: b"", "no MCOP header"),
+        (lambda raw: b"MCOP", "no MCOP header"),
+        (lambda raw: b"ELF!" + raw[4:], "no MCOP header"),
+        (lambda raw: raw[:4] + struct.pack("<I", 99) + raw[8:], "version 99; this release reads version 1"),
+        (lambda raw: raw[:-1], "truncated or corrupt"),
+        (lambda raw: raw + b"\0", "truncated or corrupt"),
+        (lambda raw: raw[:40] + bytes([raw[40] ^ 1]) + raw[41:], "truncated or corrupt"),
+    ],
+    ids=["empty", "short", "magic", "version", "cut", "longer", "flipped"],
+)
 def test_bytes_that_are_no_program(change, text):
     with pytest.raises(EngineError, match=re.escape(text)):
         engine.load(change(random_program(1, 5).to_bytes()))
@@ -169,7 +188,7 @@ def test_damaged_programs_are_refused_or_loaded_but_never_crash():
             payload = random_program(n, 12).to_bytes()[24:]
         damaged = bytearray(payload)
         if n % 5 == 0:
-            del damaged[int(rng.integers(len(damaged))):]
+            del damaged[int(rng.integers(len(damaged))) :]
         for _ in range(int(rng.integers(1, 5))):
             if damaged:
                 damaged[int(rng.integers(len(damaged)))] = int(rng.choice([0, 1, 127, 128, 255, rng.integers(256)]))
@@ -186,8 +205,9 @@ BOUNDS_CHECK = "if (start + lo < 0 || start + hi > view.size) {"
 def _sanitized_run(source: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     """Build the driver of a checkout's csrc and scripts with sanitizers and run it on damaged programs."""
     driver = folder / "driver"
-    built = subprocess.run(["bash", str(source / "scripts" / "build_sanitized.sh"), str(driver)], capture_output=True,
-                           text=True)
+    built = subprocess.run(
+        ["bash", str(source / "scripts" / "build_sanitized.sh"), str(driver)], capture_output=True, text=True
+    )
     assert built.returncode == 0, built.stderr[-3000:]
     files = []
     for seed in range(12):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers of the native engine: 16-bit functions for every input, float32 functions, and the SIMD levels."""
+
 from __future__ import annotations
 
 import ml_dtypes
@@ -9,14 +10,19 @@ from engine_cases import LEVELS, assert_same_bits, every_16_bit, level, need_eng
 from programs import Builder, outputs_of, ref, vector_args
 from random_programs import random_feed, random_program
 
-from ms_custom_ops import engine
-from ms_custom_ops.tik.expr import const
-from ms_custom_ops.tik.isa import MASK_BITS
+from ms_custom_ops.engine import native as engine
+from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.isa import MASK_BITS
 
 need_engine()
 
-FUNCTIONS = {"vexp": np.exp, "vln": np.log, "vrec": lambda x: 1 / x, "vsqrt": np.sqrt,
-             "vrsqrt": lambda x: 1 / np.sqrt(x)}
+FUNCTIONS = {
+    "vexp": np.exp,
+    "vln": np.log,
+    "vrec": lambda x: 1 / x,
+    "vsqrt": np.sqrt,
+    "vrsqrt": lambda x: 1 / np.sqrt(x),
+}
 BFLOAT16 = ml_dtypes.bfloat16
 
 
@@ -112,7 +118,7 @@ def test_matmul_against_float32_products_in_ascending_k(m, k, n, name):
     flat = [x.transpose(1, 0, 2).reshape(x.shape[1], -1)[:, :k].astype(np.float32) for x in (left, right)]
     want = np.zeros((rows * 16, columns * 16), np.float32)
     for i in range(k):
-        want += flat[0][:, i:i + 1] * flat[1][:, i]
+        want += flat[0][:, i : i + 1] * flat[1][:, i]
     with level(name):
         got = engine.run(b.program, [left.reshape(-1), right.reshape(-1)])[0]
     got = got.reshape(columns, rows * 16, 16).transpose(1, 0, 2).reshape(want.shape)
@@ -127,8 +133,12 @@ def test_a_mask_by_bits_leaves_lanes_beyond_its_128_bits_alone(name):
     u = b.local("u", "ub", "uint8", 256)
     b.move(u, b.gm("x", "uint8", 256, "input"))
     word = (1 << 64) - 1
-    b.instr("vector_dup", {"dst": ref(u)}, {"mask_kind": MASK_BITS},
-            **vector_args("vector_dup", (word, word), 1, {"dst": 1}, scalar=const(7)))
+    b.instr(
+        "vector_dup",
+        {"dst": ref(u)},
+        {"mask_kind": MASK_BITS},
+        **vector_args("vector_dup", (word, word), 1, {"dst": 1}, scalar=const(7)),
+    )
     b.move(b.gm("y", "uint8", 256, "output"), u)
     with level(name):
         (got,) = engine.run(b.program, [np.zeros(256, np.uint8)])

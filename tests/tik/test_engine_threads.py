@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks on several threads: the same results, atomic adds in block order, barriers, concurrent runs, fork."""
+
 from __future__ import annotations
 
 import multiprocessing
@@ -14,11 +15,11 @@ from engine_cases import assert_same_bits, need_engine, threads
 from programs import Builder, ref
 from random_programs import random_feed, random_program
 
-from ms_custom_ops import engine
+from ms_custom_ops.engine import native as engine
 from ms_custom_ops.errors import EngineError
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.expr import binary, const, var
-from ms_custom_ops.tik.isa import ATOMIC_MODES
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.expr import binary, const, var
+from ms_custom_ops.program.isa import ATOMIC_MODES
 
 need_engine()
 
@@ -146,8 +147,7 @@ def test_the_lowest_failing_block_is_reported():
     b = Builder()
     u = b.local("u", "ub", "float16", 16 * 12)
     i = over_blocks(b, 40)
-    b.instr("vector_dup", [ref(u, binary("*", var(i, "int32"), 16))], mask0=16, repeat=1, scalar=const(1.0),
-            dst_blk=32)
+    b.instr("vector_dup", [ref(u, binary("*", var(i, "int32"), 16))], mask0=16, repeat=1, scalar=const(1.0), dst_blk=32)
     for n in (1, 4):
         with threads(n), pytest.raises(EngineError, match=r"needs bytes \[384, 416\) of u"):
             engine.run(b.program, [])
@@ -220,7 +220,7 @@ os.sched_setaffinity(0, set(map(int, sys.argv[1].split(","))))
 import numpy as np
 from pathlib import Path
 from test_engine_threads import BLOCKS, adds_to_one_row, rows
-from ms_custom_ops import engine
+from ms_custom_ops.engine import native as engine
 program, x = adds_to_one_row("float32", 64), rows("float32", 64)
 results = {{engine.run(program, [x], threads=2)[0].tobytes() for _ in range(50)}}
 tasks = [int(t.name) for t in Path("/proc/self/task").iterdir() if (t / "comm").read_text() == "mco_worker\\n"]
@@ -234,7 +234,11 @@ def test_workers_keep_clear_of_the_processor_of_the_caller():
     for given in (allowed, allowed[:4], allowed[:2], allowed[:1]):
         done = subprocess.run(
             [sys.executable, "-c", WORKERS.format(path=__file__), ",".join(map(str, given))],
-            capture_output=True, text=True, check=True, timeout=60)
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
         results, *workers = done.stdout.split()
         assert results == "1" and workers
         for worker in workers:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Structure of traced programs: control flow, scopes, memory, views, kernel arguments."""
+
 from __future__ import annotations
 
 import inspect
@@ -10,8 +11,8 @@ import numpy as np
 import pytest
 
 from ms_custom_ops import tik
+from ms_custom_ops.program import ir
 from ms_custom_ops.soc import use_soc
-from ms_custom_ops.tik import ir
 from ms_custom_ops.tik.trace import trace
 
 
@@ -49,7 +50,7 @@ def test_dead_branch_is_not_checked(t: tik.Tik) -> None:
     tail = 0
     with t.if_scope(tail > 0):
         big = ub(t, 10**9)
-        t.data_move(u[tail - 1:], big, 0, 1, tail, 0, 0)
+        t.data_move(u[tail - 1 :], big, 0, 1, tail, 0, 0)
         t.vec_exp(tail, u, u, 1, 8, 8)
     assert ops(finish(t).body) == ["alloc"]
 
@@ -136,10 +137,16 @@ def test_whole_buffer_can_be_used(t: tik.Tik) -> None:
 
 @pytest.mark.parametrize(
     ("index", "shape", "offset"),
-    [((17,), (1,), 17), ((1, 2, 3), (1, 1, 1), 33), ((-1, 0, 0), (1, 1, 1), 40),
-     ((slice(1, 2), slice(None), slice(2, 5)), (1, 4, 3), 22),
-     ((slice(5, None),), (55,), 5), ((slice(0, 2), slice(0, 4, 2), slice(None)), (2, 2, 5), 0)],
-    ids=["flattened", "element", "last", "slice", "flat-slice", "step"])
+    [
+        ((17,), (1,), 17),
+        ((1, 2, 3), (1, 1, 1), 33),
+        ((-1, 0, 0), (1, 1, 1), 40),
+        ((slice(1, 2), slice(None), slice(2, 5)), (1, 4, 3), 22),
+        ((slice(5, None),), (55,), 5),
+        ((slice(0, 2), slice(0, 4, 2), slice(None)), (2, 2, 5), 0),
+    ],
+    ids=["flattened", "element", "last", "slice", "flat-slice", "step"],
+)
 def test_views(t: tik.Tik, index: tuple, shape: tuple, offset: int) -> None:
     view = ub(t, 3, 4, 5)[index if len(index) > 1 else index[0]]
     assert (view.shape, view.offset) == (shape, offset)
@@ -224,8 +231,13 @@ def test_dynamic_shapes(t: tik.Tik) -> None:
 
 @pytest.mark.parametrize(
     ("stride_unit", "strides"),
-    [(0, (64, 256, 32, 512)), (1, (64, 7 * 64 + 32 + 256, 32, 256 + 512)), (2, (32 + 4, 16, 32 + 2, 32)),
-     (3, (36, 7 * 36 + 32 + 16, 34, 7 * 34 + 32 + 32))])
+    [
+        (0, (64, 256, 32, 512)),
+        (1, (64, 7 * 64 + 32 + 256, 32, 256 + 512)),
+        (2, (32 + 4, 16, 32 + 2, 32)),
+        (3, (36, 7 * 36 + 32 + 16, 34, 7 * 34 + 32 + 32)),
+    ],
+)
 def test_stride_units(t: tik.Tik, stride_unit: int, strides: tuple) -> None:
     u, v = ub(t, 4096), ub(t, 4096)
     t.vexp(64, u, v, 2, 2, 1, 8, 16, stride_unit)
@@ -270,21 +282,23 @@ def test_locations_name_the_line_of_the_call(t: tik.Tik) -> None:
         t.vec_exp(128, u, u, 1, 8, 8)
     t.vec_ln(128, u, u, 1, 8, 8)
     program = finish(t)
-    assert [program.location(s.loc) for s in program.body] == [
-        f"{__file__}:{here + k}" for k in (-1, 2, 2, 3)]
+    assert [program.location(s.loc) for s in program.body] == [f"{__file__}:{here + k}" for k in (-1, 2, 2, 3)]
 
 
 def test_saturation_follows_the_chip_or_the_kernel() -> None:
     def kernel(**options: Any) -> None:
         tik.Tik(**options).BuildCCE("k", [], [])
+
     assert trace(kernel, soc="Ascend910A").saturate
     assert not trace(kernel, soc="Ascend910B1").saturate
     assert trace(kernel, soc="Ascend910B1", saturate=True).saturate
 
 
-@pytest.mark.parametrize("options", [
-    dict(disable_debug=False), dict(err_msg_level=1), dict(profiling=tik.Dprofile("v100", "cloud"))],
-    ids=["debug", "level", "profile"])
+@pytest.mark.parametrize(
+    "options",
+    [dict(disable_debug=False), dict(err_msg_level=1), dict(profiling=tik.Dprofile("v100", "cloud"))],
+    ids=["debug", "level", "profile"],
+)
 def test_constructor_options(options: dict, t: tik.Tik) -> None:
     assert tik.Tik(**options).d_profiling.get_unified_buffer_size() == 262144
 
@@ -292,13 +306,22 @@ def test_constructor_options(options: dict, t: tik.Tik) -> None:
 def test_every_documented_template_is_a_method(t: tik.Tik) -> None:
     from ms_custom_ops.tik.compare import COMPARE_METHODS
     from ms_custom_ops.tik.elementwise import TEMPLATES
+
     methods: list[Callable] = [getattr(t, name) for name in (*TEMPLATES, *COMPARE_METHODS)]
     assert len(methods) == len(TEMPLATES) + 24 and all(m.__doc__ for m in methods)
 
 
 SCOPED = ("for_range", "for_range_", "multi_for_range", "if_scope", "elif_scope", "else_scope", "new_stmt_scope")
-NOT_RECORDED = ("Tensor", "Scalar", "ScalarArray", "InputScalar", "BuildCCE", "get_available_buffer_size",
-                "get_left_buffer_size", "TensorAddrList")
+NOT_RECORDED = (
+    "Tensor",
+    "Scalar",
+    "ScalarArray",
+    "InputScalar",
+    "BuildCCE",
+    "get_available_buffer_size",
+    "get_left_buffer_size",
+    "TensorAddrList",
+)
 
 
 def test_no_method_records_or_checks_in_a_dead_branch(t: tik.Tik) -> None:
@@ -307,8 +330,11 @@ def test_no_method_records_or_checks_in_a_dead_branch(t: tik.Tik) -> None:
     with t.if_scope(False):
         for name in names:
             method = getattr(t, name)
-            wanted = [p for p in inspect.signature(method).parameters.values()
-                      if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+            wanted = [
+                p
+                for p in inspect.signature(method).parameters.values()
+                if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD
+            ]
             method(*[None] * len(wanted))
         t.Scalar("int32", "s").set_as(1)
         ub(t, 16)[0].set_as(2)
@@ -322,7 +348,10 @@ def test_synchronisation_is_recorded(t: tik.Tik) -> None:
         t.pipe_barrier("PIPE_ALL")
     body = finish(t).body
     assert [(s.op, s.args, s.attrs) for s in body] == [
-        ("set_flag", (1,), (4, 1)), ("wait_flag", (1,), (4, 1)), ("pipe_barrier", (), (7,))]
+        ("set_flag", (1,), (4, 1)),
+        ("wait_flag", (1,), (4, 1)),
+        ("pipe_barrier", (), (7,)),
+    ]
 
 
 def test_block_barrier(t: tik.Tik) -> None:
@@ -333,11 +362,13 @@ def test_block_barrier(t: tik.Tik) -> None:
 
 
 def test_accumulate_of_mmad_may_be_a_scalar(t: tik.Tik) -> None:
-    a, b, c = (t.Tensor(d, (256,), s, "x") for d, s in (
-        ("float16", tik.scope_ca), ("float16", tik.scope_cb), ("float32", tik.scope_cc)))
+    a, b, c = (
+        t.Tensor(d, (256,), s, "x")
+        for d, s in (("float16", tik.scope_ca), ("float16", tik.scope_cb), ("float32", tik.scope_cc))
+    )
     with t.for_range(0, 2) as k:
         t.mmad(c, a, b, 16, 16, 16, k)
-    branch, = finish(t).body[-1].body
+    (branch,) = finish(t).body[-1].body
     assert (branch.then[0].attrs, branch.orelse[0].attrs) == ((1,), (0,))
 
 
@@ -384,8 +415,12 @@ def test_profile_sizes() -> None:
     profile = tik.Dprofile("v200", "aic")
     sizes = profile.buffer_size_query()
     assert profile.get_aicore_num() == 10 and profile.get_product_name() == "aic"
-    assert (profile.get_l1_buffer_size(), profile.get_l0a_buffer_size(), profile.get_l0b_buffer_size(),
-            profile.get_l0c_buffer_size()) == (2**20, 65536, 65536, 262144)
+    assert (
+        profile.get_l1_buffer_size(),
+        profile.get_l0a_buffer_size(),
+        profile.get_l0b_buffer_size(),
+        profile.get_l0c_buffer_size(),
+    ) == (2**20, 65536, 65536, 262144)
     assert sizes[tik.scope_ubuf] == profile.buffer_size_query(tik.scope_ubuf) == 262144
 
 

@@ -8,7 +8,7 @@ import pytest
 from cube_kernels import RNG, blocks, half, identity, local, move, run, unfolded
 
 from ms_custom_ops import tik
-from ms_custom_ops.tik.dtypes import DTYPES
+from ms_custom_ops.program.dtypes import DTYPES
 
 
 @pytest.mark.parametrize("target", [tik.scope_ubuf, tik.scope_ca], ids=["ub", "l0a"])
@@ -29,17 +29,58 @@ def test_load3dv1_along_the_pixels(size, kernel, stride, pad, dilation, target):
         with t.for_range(0, 2) as c1, t.for_range(0, kernel) as fh, t.for_range(0, kernel) as fw:
             if target == tik.scope_ubuf:
                 fractal = t.Tensor("float16", (fractals, 16, 16), target, "fractal")
-                t.load3dv1(fractal, l1, [pad] * 4, *size, c1, fw, fh, -pad, -pad, stride, stride, kernel, kernel,
-                           dilation, dilation, 1, 1, fractals, 0, 0.5)
-                t.data_move(outs[0][((c1 * kernel + fh) * kernel + fw) * fractals * 256], fractal, 0, 1,
-                            fractals * 16, 0, 0)
+                t.load3dv1(
+                    fractal,
+                    l1,
+                    [pad] * 4,
+                    *size,
+                    c1,
+                    fw,
+                    fh,
+                    -pad,
+                    -pad,
+                    stride,
+                    stride,
+                    kernel,
+                    kernel,
+                    dilation,
+                    dilation,
+                    1,
+                    1,
+                    fractals,
+                    0,
+                    0.5,
+                )
+                t.data_move(
+                    outs[0][((c1 * kernel + fh) * kernel + fw) * fractals * 256], fractal, 0, 1, fractals * 16, 0, 0
+                )
         if target != tik.scope_ubuf:
             l0a = t.Tensor("float16", (fractals, 16, 16), target, "l0a")
-            t.load3dv1(l0a, l1, (pad,) * 4, *size, 0, 0, 0, -pad, -pad, stride, stride, kernel, kernel, dilation,
-                       dilation, 1, 1, fractals, 0, 0.5)
+            t.load3dv1(
+                l0a,
+                l1,
+                (pad,) * 4,
+                *size,
+                0,
+                0,
+                0,
+                -pad,
+                -pad,
+                stride,
+                stride,
+                kernel,
+                kernel,
+                dilation,
+                dilation,
+                1,
+                1,
+                fractals,
+                0,
+                0.5,
+            )
             identity(t, outs[0], l0a, fractals)
 
-    got, = run(body, [blocks(x)], [((2, kernel, kernel, fractals * 16, 16), "float16")])
+    (got,) = run(body, [blocks(x)], [((2, kernel, kernel, fractals * 16, 16), "float16")])
     taps = got.transpose(3, 0, 4, 1, 2).reshape(-1, 32, kernel, kernel)[: want.shape[0]]
     if target == tik.scope_ubuf:
         np.testing.assert_array_equal(taps, want)
@@ -58,7 +99,7 @@ def test_load3dv1_along_the_filter():
         t.load3dv1(ub, l1, [1, 1, 1, 1], 5, 4, 0, 0, 0, -1, -1, 1, 1, 3, 3, 1, 1, 1, 0, 18)
         move(t, outs[0], ub)
 
-    got, = run(body, [blocks(x)], [((2, 3, 3, 16, 16), "float16")])
+    (got,) = run(body, [blocks(x)], [((2, 3, 3, 16, 16), "float16")])
     want = unfolded(x, (3, 3), 1, 1)[:16].reshape(16, 2, 16, 3, 3).transpose(1, 3, 4, 0, 2)
     np.testing.assert_array_equal(got, want)
 
@@ -88,7 +129,7 @@ def test_load3dv2_product(soc):
 
     # B as nZ: [K1 = (kh, kw)][n][k0].
     weight = np.ascontiguousarray(w.transpose(2, 3, 0, 1))
-    got, = run(body, [blocks(x), weight], [((32, 16), "float32")], soc)
+    (got,) = run(body, [blocks(x), weight], [((32, 16), "float32")], soc)
     a = unfolded(x, (3, 3), 1, 1).astype(np.float64).reshape(pixels, -1)
     np.testing.assert_allclose(got[:pixels], a @ w.astype(np.float64).reshape(16, -1).T, rtol=1e-3, atol=1e-3)
 
@@ -119,7 +160,7 @@ def test_load3dv2_turns_a_matrix(to_l0b):
     def nz(x: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(x.reshape(x.shape[0], -1, 16).transpose(1, 0, 2))
 
-    got, = run(body, [nz(matrix), nz(other)], [((n // 16, n, 16), "float32")], "Ascend910B1")
+    (got,) = run(body, [nz(matrix), nz(other)], [((n // 16, n, 16), "float32")], "Ascend910B1")
     left, right = (other, matrix) if to_l0b else (matrix.T, other)
     want = left.astype(np.float64) @ right.astype(np.float64)
     np.testing.assert_allclose(got.transpose(1, 0, 2).reshape(n, n), want, rtol=1e-3, atol=1e-3)
@@ -144,13 +185,30 @@ def test_col2img_is_the_adjoint_of_img2col(dtype):
         assert per
         with t.for_range(0, kernel) as fh, t.for_range(0, kernel) as fw:
             rows = t.Tensor(dtype, (fractals * 256,), tik.scope_ubuf, "rows")
-            t.data_move(rows, ins[0][(fh * kernel + fw) * fractals * 256], 0, 1, fractals * 256 // (32 // (256 // per)),
-                        0, 0)
-            t.col2img(image, rows, [pad] * 4, height, width, fw, fh, -pad, -pad, stride, stride, kernel, kernel, 1, 1,
-                      fractals)
+            t.data_move(
+                rows, ins[0][(fh * kernel + fw) * fractals * 256], 0, 1, fractals * 256 // (32 // (256 // per)), 0, 0
+            )
+            t.col2img(
+                image,
+                rows,
+                [pad] * 4,
+                height,
+                width,
+                fw,
+                fh,
+                -pad,
+                -pad,
+                stride,
+                stride,
+                kernel,
+                kernel,
+                1,
+                1,
+                fractals,
+            )
         move(t, outs[0], image)
 
-    got, = run(body, [padded.transpose(2, 3, 0, 1)], [((height * width * 16,), dtype)])
+    (got,) = run(body, [padded.transpose(2, 3, 0, 1)], [((height * width * 16,), dtype)])
     folded = got.reshape(height, width, 16).transpose(2, 0, 1).astype(np.float64)
     assert (columns.astype(np.float64) * y).sum() == (x.astype(np.float64) * folded).sum()
     assert np.abs(folded).sum() > 0
@@ -176,19 +234,30 @@ def test_conv2d(soc, dtype, result, bias):
         for a, b in zip((fm, weight, start), ins, strict=True):
             move(t, a, b)
         dst = t.Tensor(result, (2, rows, 16), tik.scope_cbuf_out, "dst")
-        t.conv2d(dst, fm, weight, [2, 7, 9, c0], [2, 3, 2, 32, c0], [2, 2], [1, 1, 1, 1], [1, 1],
-                 bias=start if bias else None)
+        t.conv2d(
+            dst,
+            fm,
+            weight,
+            [2, 7, 9, c0],
+            [2, 3, 2, 32, c0],
+            [2, 2],
+            [1, 1, 1, 1],
+            [1, 1],
+            bias=start if bias else None,
+        )
         t.fixpipe(outs[0], dst, 2, rows * 2, 0, 0)
 
-    got, = run(body, inputs, [((2, rows, 16), result)], soc)
+    (got,) = run(body, inputs, [((2, rows, 16), result)], soc)
     want = columns.reshape(pixels, -1) @ w.astype(np.float64).reshape(32, -1).T + (row if bias else 0)
     np.testing.assert_array_equal(got.transpose(1, 0, 2).reshape(rows, 32)[:pixels], want)
 
 
 @pytest.mark.parametrize("soc", ["Ascend910A", "Ascend910B1"])
 def test_product_with_bias(soc):
-    a, b, row = (RNG.integers(-5, 6, s).astype(d) for s, d in (((1, 32, 16), "float16"), ((1, 48, 16), "float16"),
-                                                             ((48,), "float32")))
+    a, b, row = (
+        RNG.integers(-5, 6, s).astype(d)
+        for s, d in (((1, 32, 16), "float16"), ((1, 48, 16), "float16"), ((48,), "float32"))
+    )
 
     def body(t: tik.Tik, ins: list, outs: list) -> None:
         on_b = soc == "Ascend910B1"
@@ -206,6 +275,6 @@ def test_product_with_bias(soc):
             t.matmul(c, la, lb, 32, 16, 48, bias=bias)
         t.fixpipe(outs[0], c, 3, 64, 0, 0)
 
-    got, = run(body, [a, b, row], [((3, 32, 16), "float32")], soc)
+    (got,) = run(body, [a, b, row], [((3, 32, 16), "float32")], soc)
     want = a[0].astype(np.float64) @ b[0].astype(np.float64).T + row
     np.testing.assert_array_equal(got.transpose(1, 0, 2).reshape(32, 48), want)

@@ -10,7 +10,7 @@ import pytest
 from cube_kernels import RNG, half, local, move, run
 
 from ms_custom_ops import tik
-from ms_custom_ops.tik.dtypes import DTYPES
+from ms_custom_ops.program.dtypes import DTYPES
 
 
 def through_l0c(
@@ -61,8 +61,11 @@ def test_requantization_to_bytes(target, vector):
     words = np.array([packed(s, 3) for s in scales], np.uint64)
     deq = (lambda e: e[0]) if vector else (lambda e: packed(0.0078125, 3))
     got = through_l0c(
-        INTS, target, (2, 16, 16),
-        lambda t, u, c, e: t.tensor_mov(u, c, "m", 1, 2, 0, 0, deqscale=deq(e), sid_store_mode=2), [words],
+        INTS,
+        target,
+        (2, 16, 16),
+        lambda t, u, c, e: t.tensor_mov(u, c, "m", 1, 2, 0, 0, deqscale=deq(e), sid_store_mode=2),
+        [words],
     )
     info = np.iinfo(target)
     want = np.clip(np.rint(INTS * np.array(scales, np.float64)) + 3, info.min, info.max)
@@ -72,7 +75,9 @@ def test_requantization_to_bytes(target, vector):
 @pytest.mark.parametrize("mode", [0, 1])
 def test_bytes_go_to_halves_of_blocks(mode):
     got = through_l0c(
-        INTS, "int8", (2, 16, 2, 16),
+        INTS,
+        "int8",
+        (2, 16, 2, 16),
         lambda t, u, c, e: t.tensor_mov(u, c, "m", 1, 2, 0, 0, deqscale=packed(2.0**-9), sid_store_mode=mode),
     )
     np.testing.assert_array_equal(got[:, :, mode], np.clip(np.rint(INTS * 2.0**-9), -128, 127))
@@ -93,7 +98,9 @@ def test_dequantization_to_half(kind):
         scale[:] = 0.125
     words = np.array([packed(s) for s in scale], np.uint64) if "word" in kind else scale.astype(np.float16)
     got = through_l0c(
-        INTS, "float16", (2, 16, 16),
+        INTS,
+        "float16",
+        (2, 16, 16),
         lambda t, u, c, e: t.tensor_mov(u, c, "m", 1, 2, 0, 0, deqscale=e[0] if "vector" in kind else packed(0.125)),
         [words],
     )
@@ -149,7 +156,7 @@ def test_fixpipe_parameters(soc):
             params.update({"bias": tensors[2], "element-wise-add": tensors[4]})
         t.fixpipe(outs[0], c, 2, 32, 0, 0, params)
 
-    got, = run(body, [a, b, bias, scale, add], [((2, 16, 16), "float16")], soc)
+    (got,) = run(body, [a, b, bias, scale, add], [((2, 16, 16), "float16")], soc)
     total = a[0].astype(np.int64) @ b[0].astype(np.int64).T + (bias if extras else 0)
     want = (total * scale.astype(np.float64)).astype(np.float16).reshape(16, 2, 16).transpose(1, 0, 2)
     want = (want.astype(np.float32) + add).astype(np.float16) if extras else want
@@ -165,6 +172,6 @@ def test_fixpipe_to_bfloat16():
         t.matmul(c, l1, l1, 16, 16, 16)
         t.fixpipe(outs[0], c, 1, 32, 0, 0, {"quantize_params": {"mode": "fp322bf16"}, "relu": True})
 
-    got, = run(body, [a], [((16, 16), "bfloat16")], "Ascend910B1")
+    (got,) = run(body, [a], [((16, 16), "bfloat16")], "Ascend910B1")
     want = np.maximum(a[0].astype(np.float64) @ a[0].astype(np.float64).T, 0)
     np.testing.assert_allclose(got.astype(np.float64), want, rtol=2**-8, atol=1e-3)

@@ -8,7 +8,7 @@ import pytest
 from cube_kernels import RNG, half, identity, local, move, run
 
 from ms_custom_ops import tik
-from ms_custom_ops.tik.dtypes import DTYPES
+from ms_custom_ops.program.dtypes import DTYPES
 
 
 def test_fill_and_its_register():
@@ -20,7 +20,7 @@ def test_fill_and_its_register():
         t.data_move(ub, l1, 0, 1, 32, 0, 0)
         move(t, outs[0], ub)
 
-    got, = run(body, [], [((512,), "float16")])
+    (got,) = run(body, [], [((512,), "float16")])
     np.testing.assert_array_equal(got, np.repeat([1.5, -2.0], 256))
 
 
@@ -35,7 +35,7 @@ def test_v4dtrans(dtype, to_hwc):
         t.v4dtrans(to_hwc, b, a, 64, 5)
         move(t, outs[0], b)
 
-    got, = run(body, [x], [(x.T.shape, dtype)], "Ascend310P3")
+    (got,) = run(body, [x], [(x.T.shape, dtype)], "Ascend310P3")
     np.testing.assert_array_equal(got, x.T)
 
 
@@ -49,15 +49,31 @@ def test_load_image(kind, dtype, swap):
 
     def body(t: tik.Tik, ins: list, outs: list) -> None:
         l1, ub = local(t, tik.scope_cbuf, "l1", outs[0]), local(t, tik.scope_ubuf, "ub", outs[0])
-        t.load_image(l1, ins[0], ins[-1] if kind == 0 else None, kind, 0,
-                     {"src_horizontal_size": width, "src_vertical_size": height},
-                     {"dst_horizontal_size": 4, "dst_vertical_size": 6, "crop_horizontal_start": 2,
-                      "crop_vertical_start": 2},
-                     None, swaps, None, None, None, None, 0, None, None, None, None, 0)
+        t.load_image(
+            l1,
+            ins[0],
+            ins[-1] if kind == 0 else None,
+            kind,
+            0,
+            {"src_horizontal_size": width, "src_vertical_size": height},
+            {"dst_horizontal_size": 4, "dst_vertical_size": 6, "crop_horizontal_start": 2, "crop_vertical_start": 2},
+            None,
+            swaps,
+            None,
+            None,
+            None,
+            None,
+            0,
+            None,
+            None,
+            None,
+            None,
+            0,
+        )
         t.data_move(ub, l1, 0, 1, 24, 0, 0)
         move(t, outs[0], ub)
 
-    got, = run(body, images, [((6, 4, c0), dtype)])
+    (got,) = run(body, images, [((6, 4, c0), dtype)])
     rows, cols = slice(2, 8), slice(2, 6)
     if kind == 4:
         want = images[0][rows, cols, ::-1] if swap else images[0][rows, cols]
@@ -80,7 +96,7 @@ def test_load_smask_and_load2d_from_gm():
         t.load2dv1(l0a, ins[0], 1, 2, 0, 0, True)
         identity(t, outs[0], l0a, 2)
 
-    got, = run(body, [x, np.arange(32, dtype=np.uint16)], [((2, 16, 16), "float16")])
+    (got,) = run(body, [x, np.arange(32, dtype=np.uint16)], [((2, 16, 16), "float16")])
     np.testing.assert_array_equal(got, np.stack([x[1].T, x[1].T]))
 
 
@@ -96,5 +112,5 @@ def test_read_of_a_partial_last_block(count, nburst):
         t.data_move(ub, ins[0], 0, nburst, burst, 0, 0)
         t.data_move(outs[0], ub, 0, 1, whole // 8, 0, 0)
 
-    got, = run(body, [x], [((whole,), "float32")])
+    (got,) = run(body, [x], [((whole,), "float32")])
     np.testing.assert_array_equal(got[:count], x)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text of traced kernels against stored snapshots. ``UPDATE_GOLDEN=1`` in the environment rewrites them."""
+
 from __future__ import annotations
 
 import os
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ms_custom_ops import tik
-from ms_custom_ops.tik.ir import Program
+from ms_custom_ops.program.ir import Program
 from ms_custom_ops.tik.trace import trace
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -116,8 +117,11 @@ def cube_split() -> None:
 
 
 CASES: list[tuple[Callable[[], None], str]] = [
-    (control_flow, "Ascend910B1"), (double_buffer, "Ascend910A"), (vectors, "Ascend910A"),
-    (cube_fused, "Ascend910A"), (cube_split, "Ascend910B1"),
+    (control_flow, "Ascend910B1"),
+    (double_buffer, "Ascend910A"),
+    (vectors, "Ascend910A"),
+    (cube_fused, "Ascend910A"),
+    (cube_split, "Ascend910B1"),
 ]
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """trace(): what it finds, what it leaves behind, how fast it is."""
+
 from __future__ import annotations
 
 import resource
@@ -19,7 +20,7 @@ from ms_custom_ops.tik.trace import trace
 def double(x: dict, y: dict, factor: float = 2.0, kernel_name: str = "double") -> None:
     """A kernel in the form public code has: dict arguments, a default name, no return value."""
     t = tik.Tik(tik.Dprofile())
-    count, = x["shape"]
+    (count,) = x["shape"]
     src = t.Tensor(x["dtype"], x["shape"], tik.scope_gm, "src")
     dst = t.Tensor(y["dtype"], y["shape"], tik.scope_gm, "dst")
     u = t.Tensor(x["dtype"], x["shape"], tik.scope_ubuf, "u")
@@ -49,6 +50,7 @@ def test_a_failing_kernel_leaves_tracing_usable() -> None:
     def broken(**_: Any) -> None:
         tik.Tik()
         raise ValueError("no")
+
     with pytest.raises(ValueError, match="no"):
         trace(broken, soc="Ascend910A")
     assert trace(double, ARRAY, ARRAY, soc="Ascend910A").name == "double"
@@ -57,8 +59,9 @@ def test_a_failing_kernel_leaves_tracing_usable() -> None:
 def test_threads_do_not_see_each_other() -> None:
     socs = ["Ascend310", "Ascend910A", "Ascend910B1", "Ascend310P3"] * 8
     with ThreadPoolExecutor(8) as pool:
-        programs = list(pool.map(lambda n: trace(double, ARRAY, ARRAY, soc=socs[n], kernel_name=f"k{n}"),
-                                 range(len(socs))))
+        programs = list(
+            pool.map(lambda n: trace(double, ARRAY, ARRAY, soc=socs[n], kernel_name=f"k{n}"), range(len(socs)))
+        )
     assert [(p.name, p.soc) for p in programs] == [(f"k{n}", s) for n, s in enumerate(socs)]
 
 
@@ -68,6 +71,7 @@ def test_building_a_kernel_again_is_one_kernel() -> None:
         x, y = (t.Tensor("float16", (16,), tik.scope_gm, n) for n in "xy")
         t.BuildCCE("again", [x], [y])
         t.BuildCCE("again", [y], [x])
+
     program = trace(kernel, soc="Ascend910A")
     assert [(b.name, b.kind) for b in program.buffers] == [("x", "output"), ("y", "input")]
 

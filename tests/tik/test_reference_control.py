@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import Builder, ref, reference
 
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.dtypes import INT_RANGE
-from ms_custom_ops.tik.expr import BITWISE, Expr, binary, cast, const, unary, var
-from ms_custom_ops.tik.reference import run_reference
-from ms_custom_ops.tik.reference.scalars import BINARY, Registers
+from ms_custom_ops.engine.reference import run_reference
+from ms_custom_ops.engine.reference.scalars import BINARY, Registers
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.dtypes import INT_RANGE
+from ms_custom_ops.program.expr import BITWISE, Expr, binary, cast, const, unary, var
 
 
 def evaluate(e: Expr, dtype: str | None = None, saturate: bool = True) -> float:
@@ -213,9 +213,7 @@ def test_dynamic_block_num_from_an_input_scalar():
     b = Builder()
     y = b.gm("y", "int32", 5, "output")
     n, i = b.register("n", "int64", "input"), b.register("block", "int32", "loop")
-    b.body.append(
-        ir.For(i, 0, var(n, "int64"), [ir.Store(ref(y, var(i, "int32")), const(3, "int32"), 0)], True, 1, 0)
-    )
+    b.body.append(ir.For(i, 0, var(n, "int64"), [ir.Store(ref(y, var(i, "int32")), const(3, "int32"), 0)], True, 1, 0))
     assert reference(b.program, [], [3])[0].tolist() == [3, 3, 3, 0, 0]
 
 
@@ -265,9 +263,9 @@ def test_workspace_starts_with_its_value():
 
 def test_cast_of_a_scalar_to_bfloat16_is_one_rounding():
     assert cast(const(1.0), "bfloat16").value == 1.0
-    assert evaluate(
-        Expr("cast", "float32", Expr("cast", "bfloat16", opaque(2**24 + 2**16 + 1, "int32")))
-    ) == (2**24 + 2**17)
+    assert evaluate(Expr("cast", "float32", Expr("cast", "bfloat16", opaque(2**24 + 2**16 + 1, "int32")))) == (
+        2**24 + 2**17
+    )
 
 
 @settings(max_examples=300, deadline=None)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from programs import Builder, add_program, ref, reference
 
+from ms_custom_ops.engine.reference import run_reference
 from ms_custom_ops.errors import EngineError
-from ms_custom_ops.tik import ir
-from ms_custom_ops.tik.expr import Expr, binary, const, var
-from ms_custom_ops.tik.reference import run_reference
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.expr import Expr, binary, const, var
 
 
 @pytest.mark.parametrize(
@@ -40,14 +40,7 @@ def test_mask_bit_beyond_the_lanes():
     b = Builder()
     u = b.local("u", "ub", "float32", 64)
     b.instr(
-        "vabs",
-        {"dst": ref(u), "src": ref(u)},
-        {"mask_kind": 1},
-        mask0=1,
-        mask1=1,
-        repeat=1,
-        dst_blk=32,
-        src_blk=32,
+        "vabs", {"dst": ref(u), "src": ref(u)}, {"mask_kind": 1}, mask0=1, mask1=1, repeat=1, dst_blk=32, src_blk=32
     )
     with pytest.raises(
         EngineError, match=r"vabs: mask is 0x10000000000000001; accepted: bits of 64 lanes \[kernel.py:2"
@@ -114,12 +107,7 @@ def test_load_and_store_beyond_the_tensor():
     [
         ("vexp", ("int32", "int32"), {}, "dtype of dst is int32; accepted: float16, bfloat16, float32"),
         ("vabs", ("float16", "float32"), {}, "dtype of src is float32; accepted: float16 as dst"),
-        (
-            "vconv",
-            ("int16", "float32"),
-            {"round_mode": 9},
-            "round_mode is 9; accepted: 0 to 6",
-        ),
+        ("vconv", ("int16", "float32"), {"round_mode": 9}, "round_mode is 9; accepted: 0 to 6"),
         (
             "vconv",
             ("float32", "int32"),
@@ -166,13 +154,10 @@ def test_block_that_misses_the_barrier():
         i = b.register("block", "int32", "loop")
         outer, b.body = b.body, []
         b.instr("block_barrier", [ref(w)])
-        outer.append(
-            ir.For(i, 0, 3, [ir.If(binary("!=", var(i, "int32"), 1), b.body, [], 0)], True, 1, b.loc())
-        )
+        outer.append(ir.For(i, 0, 3, [ir.If(binary("!=", var(i, "int32"), 1), b.body, [], 0)], True, 1, b.loc()))
 
     assert statement_error(build) == (
-        "block_barrier: blocks [1] of probe ended while block 0 waits; accepted: every "
-        "block arrives [kernel.py:1]"
+        "block_barrier: blocks [1] of probe ended while block 0 waits; accepted: every block arrives [kernel.py:1]"
     )
 
 

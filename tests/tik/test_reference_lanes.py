@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from programs import run_vector, values
 
-from ms_custom_ops.tik.dtypes import DTYPES, SIZE
-from ms_custom_ops.tik.isa import COMPARES, ROUND_MODES
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.isa import COMPARES, ROUND_MODES
 
 
 def vconv(x: np.ndarray, src: str, dst: str, mode: str = "none", saturate: bool = True, **more) -> np.ndarray:
@@ -19,13 +19,7 @@ def vconv(x: np.ndarray, src: str, dst: str, mode: str = "none", saturate: bool 
     full[: len(x)] = x
     attrs = {"round_mode": ROUND_MODES[mode], "has_deq": int("deqscale" in more)}
     got = run_vector(
-        "vconv",
-        {"src": full},
-        np.zeros(lanes, DTYPES[dst].numpy),
-        {"dst": dst, "src": src},
-        attrs,
-        saturate,
-        **more,
+        "vconv", {"src": full}, np.zeros(lanes, DTYPES[dst].numpy), {"dst": dst, "src": src}, attrs, saturate, **more
     )
     return got[: len(x)]
 
@@ -44,13 +38,7 @@ def vconv(x: np.ndarray, src: str, dst: str, mode: str = "none", saturate: bool 
 )
 @pytest.mark.parametrize(
     "src, dst",
-    [
-        ("float16", "int32"),
-        ("float32", "int16"),
-        ("float16", "int8"),
-        ("float32", "int64"),
-        ("float32", "float32"),
-    ],
+    [("float16", "int32"), ("float32", "int16"), ("float16", "int8"), ("float32", "int64"), ("float32", "float32")],
 )
 def test_vconv_rounding_modes(mode, want, src, dst):
     x = np.array([0.5, 1.5, 2.5, -2.5, 2.75], DTYPES[src].numpy)
@@ -123,13 +111,7 @@ def test_vcmpv_and_vcmpvs(compare, dtype):
     )
     assert np.array_equal(np.unpackbits(got, bitorder="little")[: 2 * lanes], relation(x, y))
     got = run_vector(
-        "vcmpvs",
-        {"src": x},
-        np.zeros(64, np.uint8),
-        {"dst": "uint8", "src": dtype},
-        attrs,
-        repeat=2,
-        scalar=1,
+        "vcmpvs", {"src": x}, np.zeros(64, np.uint8), {"dst": "uint8", "src": dtype}, attrs, repeat=2, scalar=1
     )
     assert np.array_equal(np.unpackbits(got, bitorder="little")[: 2 * lanes], relation(x, x.dtype.type(1)))
 
@@ -141,9 +123,7 @@ def test_vsel(op, mode):
     sel = rng.integers(0, 256, 32, np.uint8)
     sources = {"sel": sel, "src0": x} | ({"src1": y} if op == "vsel" else {})
     dtypes = {n: "uint8" if n == "sel" else "float16" for n in ("dst", *sources)}
-    got = run_vector(
-        op, sources, np.zeros(256, np.float16), dtypes, {"mode": mode}, repeat=2, mask=100, scalar=0.5
-    )
+    got = run_vector(op, sources, np.zeros(256, np.float16), dtypes, {"mode": mode}, repeat=2, mask=100, scalar=0.5)
     bits = np.unpackbits(sel, bitorder="little").astype(bool)
     if mode == 0:
         bits = np.tile(bits[:128], 2)
@@ -224,16 +204,10 @@ def test_vconv_of_every_float16_to_float32_and_back():
     x = np.arange(65536, dtype=np.uint16).view(np.float16)
     finite = x[np.isfinite(x)][: 63 * 64 * 15]
     up = run_vector(
-        "vconv",
-        {"src": finite[:4096]},
-        np.zeros(4096, np.float32),
-        {"dst": "float32", "src": "float16"},
-        repeat=64,
+        "vconv", {"src": finite[:4096]}, np.zeros(4096, np.float32), {"dst": "float32", "src": "float16"}, repeat=64
     )
     assert np.array_equal(up, finite[:4096].astype(np.float32))
-    down = run_vector(
-        "vconv", {"src": up}, np.zeros(4096, np.float16), {"dst": "float16", "src": "float32"}, repeat=64
-    )
+    down = run_vector("vconv", {"src": up}, np.zeros(4096, np.float16), {"dst": "float16", "src": "float32"}, repeat=64)
     assert np.array_equal(down.view(np.uint16), finite[:4096].view(np.uint16))
 
 
@@ -242,8 +216,6 @@ def test_vconv_from_integers(dtype):
     target = "float16" if dtype == "uint8" else "float32"
     x = values(np.random.default_rng(3), dtype, 256 // max(SIZE[dtype], SIZE[target]))
     assert vconv(x, dtype, target, "round").tolist() == [
-        math.copysign(65504, v)
-        if target == "float16" and abs(v) > 65504
-        else float(x.dtype.type(v).astype(target))
+        math.copysign(65504, v) if target == "float16" and abs(v) > 65504 else float(x.dtype.type(v).astype(target))
         for v in x.tolist()
     ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from programs import Builder, ref, reference, values
 
-from ms_custom_ops.tik.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
 
 
 def move_program(
@@ -26,10 +26,7 @@ def move_program(
     b = Builder(saturate)
     out_dtype = dst_dtype or dtype
     src, zero = b.gm("src", dtype, src_count, "input"), b.gm("zero", out_dtype, dst_count, "input")
-    out, local = (
-        b.gm("out", out_dtype, dst_count, "output"),
-        b.local("local", dst_scope, out_dtype, dst_count),
-    )
+    out, local = (b.gm("out", out_dtype, dst_count, "output"), b.local("local", dst_scope, out_dtype, dst_count))
     b.move(local, zero)
     b.instr(op, {"dst": ref(local), "src": ref(src)}, attrs, **args)
     b.move(out, local)
@@ -47,11 +44,7 @@ def test_data_move_gaps_run_from_burst_to_burst():
 
 def test_data_move_bursts_run_in_order():
     b = Builder()
-    x, y, u = (
-        b.gm("x", "int32", 64, "input"),
-        b.gm("y", "int32", 64, "output"),
-        b.local("u", "ub", "int32", 64),
-    )
+    x, y, u = (b.gm("x", "int32", 64, "input"), b.gm("y", "int32", 64, "output"), b.local("u", "ub", "int32", 64))
     b.move(u, x)
     b.instr("data_move", {"dst": ref(u, 8), "src": ref(u)}, nburst=7, burst=32)
     b.move(y, u)
@@ -84,11 +77,7 @@ def test_data_move_pad_into_ub(burst):
 
 def test_data_move_pad_out_of_ub_writes_exactly_its_bytes():
     b = Builder()
-    x, y, u = (
-        b.gm("x", "int16", 64, "input"),
-        b.gm("y", "int16", 64, "output"),
-        b.local("u", "ub", "int16", 64),
-    )
+    x, y, u = (b.gm("x", "int16", 64, "input"), b.gm("y", "int16", 64, "output"), b.local("u", "ub", "int16", 64))
     b.move(u, x)
     b.instr("data_move_pad", {"dst": ref(y, 1), "src": ref(u)}, nburst=2, burst=6, src_gap=32, dst_gap=2)
     want = np.zeros(64)
@@ -117,24 +106,13 @@ def test_nd2nz(n, d):
     )
     x = np.zeros((2, n16, d16), np.float16)
     x[:, :n, :d] = np.arange(2 * n * d, dtype=np.float16).reshape(2, n, d)
-    assert np.array_equal(
-        got.reshape(2, d16 // 16, n16, 16), x.reshape(2, n16, d16 // 16, 16).transpose(0, 2, 1, 3)
-    )
+    assert np.array_equal(got.reshape(2, d16 // 16, n16, 16), x.reshape(2, n16, d16 // 16, 16).transpose(0, 2, 1, 3))
 
 
 @pytest.mark.parametrize("transpose", [0, 1])
 def test_load2d(transpose):
     got = move_program(
-        "l1",
-        "int16",
-        6 * 256,
-        6 * 256,
-        "load2d",
-        {"transpose": transpose},
-        index=1,
-        repeat=2,
-        src_stride=3,
-        dst_gap=1,
+        "l1", "int16", 6 * 256, 6 * 256, "load2d", {"transpose": transpose}, index=1, repeat=2, src_stride=3, dst_gap=1
     ).reshape(6, 16, 16)
     x = np.arange(6 * 256, dtype=np.int16).reshape(6, 16, 16)
     want = np.zeros_like(x)
@@ -144,11 +122,7 @@ def test_load2d(transpose):
 
 def test_vtranspose_in_place():
     b = Builder()
-    x, y, u = (
-        b.gm("x", "int16", 256, "input"),
-        b.gm("y", "int16", 256, "output"),
-        b.local("u", "ub", "int16", 256),
-    )
+    x, y, u = (b.gm("x", "int16", 256, "input"), b.gm("y", "int16", 256, "output"), b.local("u", "ub", "int16", 256))
     b.move(u, x)
     b.instr("vtranspose", {"dst": ref(u), "src": ref(u)})
     b.move(y, u)
@@ -167,14 +141,7 @@ def test_vnchwconv(dtype, high):
     b.move(u, x)
     b.move(v, x)
     tensors = [ref(t, i * per_block) for t in (v, u) for i in range(16)]
-    b.instr(
-        "vnchwconv",
-        tensors,
-        {"dst_high": high, "src_high": 1 - high},
-        repeat=repeat,
-        dst_rep=512,
-        src_rep=512,
-    )
+    b.instr("vnchwconv", tensors, {"dst_high": high, "src_high": 1 - high}, repeat=repeat, dst_rep=512, src_rep=512)
     b.move(y, v)
     image = np.arange(count).astype(DTYPES[dtype].numpy)
     rows = image.reshape(repeat, 16, per_block)
@@ -188,17 +155,11 @@ def test_vnchwconv(dtype, high):
     assert np.array_equal(got, want)
 
 
-def l0c_round_trip(
-    src: str, dst: str, attrs: dict, x: np.ndarray, saturate: bool = True, **args
-) -> np.ndarray:
+def l0c_round_trip(src: str, dst: str, attrs: dict, x: np.ndarray, saturate: bool = True, **args) -> np.ndarray:
     """UB -> L0C as fractals, then L0C -> UB by the attributes of the test."""
     b = Builder(saturate)
     gm, out = b.gm("x", src, x.size, "input"), b.gm("y", dst, x.size, "output")
-    u, c, v = (
-        b.local("u", "ub", src, x.size),
-        b.local("c", "l0c", src, x.size),
-        b.local("v", "ub", dst, x.size),
-    )
+    u, c, v = (b.local("u", "ub", src, x.size), b.local("c", "l0c", src, x.size), b.local("v", "ub", dst, x.size))
     b.move(u, gm)
     b.instr("data_move_l0c", {"dst": ref(c), "src": ref(u)}, nburst=1, burst=x.size // 256)
     b.instr("data_move_l0c", {"dst": ref(v), "src": ref(c)}, attrs, **args)
@@ -223,9 +184,7 @@ def test_l0c_to_ub_scales_int32():
 
 def test_l0c_row_mode_takes_the_first_16_of_each_fractal():
     x = np.arange(1024, dtype=np.float32)
-    got = l0c_round_trip(
-        "float32", "float32", {"block_mode": 1}, x, nburst=2, burst=1, src_gap=1024, dst_gap=64
-    )
+    got = l0c_round_trip("float32", "float32", {"block_mode": 1}, x, nburst=2, burst=1, src_gap=1024, dst_gap=64)
     assert got[:16].tolist() == list(range(16))
     assert got[32:48].tolist() == list(range(512, 528))
     got = l0c_round_trip("float32", "float32", {"block_mode": 1}, x, nburst=1, burst=3)
@@ -261,19 +220,10 @@ def cube(
         b.move(local, gm)
     b.instr("data_move_l0c", {"dst": ref(lc), "src": ref(u)}, nburst=1, burst=ones.size // 256)
     if op == "mmad":
-        b.instr(
-            "mmad",
-            {"dst": ref(lc), "fm": ref(la), "filter": ref(lb)},
-            {"accumulate": accumulate},
-            m=m,
-            k=k,
-            n=n,
-        )
+        b.instr("mmad", {"dst": ref(lc), "fm": ref(la), "filter": ref(lb)}, {"accumulate": accumulate}, m=m, k=k, n=n)
     else:
         b.instr(
-            "matmul",
-            {"dst": ref(lc), "a": ref(la), "b": ref(lb)},
-            {"m": m, "k": k, "n": n, "init": 1 - accumulate},
+            "matmul", {"dst": ref(lc), "a": ref(la), "b": ref(lb)}, {"m": m, "k": k, "n": n, "init": 1 - accumulate}
         )
     b.instr("data_move_l0c", {"dst": ref(u), "src": ref(lc)}, nburst=1, burst=ones.size // 256)
     b.move(gy, u)

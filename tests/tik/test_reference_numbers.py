@@ -10,8 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ms_custom_ops.tik.isa import ROUND_MODES
-from ms_custom_ops.tik.reference import numbers
+from ms_custom_ops.engine.reference import numbers
+from ms_custom_ops.program.isa import ROUND_MODES
 
 FORMATS = {
     "float16": (11, -14, np.float16),
@@ -64,14 +64,7 @@ def interesting(rng: np.random.Generator, dtype: str, count: int) -> np.ndarray:
     grid = grid[np.isfinite(grid)]
     largest = 65504.0 if dtype == "float16" else 2.0**127
     step = np.abs(grid) * 2.0 ** -FORMATS[dtype][0]
-    around = [
-        grid,
-        grid + step / 2,
-        grid + step,
-        grid - step / 4,
-        grid * 1.3,
-        np.array([largest * 1.0002, largest]),
-    ]
+    around = [grid, grid + step / 2, grid + step, grid - step / 4, grid * 1.3, np.array([largest * 1.0002, largest])]
     return np.concatenate(around)
 
 
@@ -136,19 +129,13 @@ def test_fused_multiply_add_at_a_tie_of_the_second_rounding():
 
 def test_fused_multiply_add_of_non_finite_values():
     inf, nan = np.float32(np.inf), np.float32(np.nan)
-    a, b, c = (
-        np.float32([inf, inf, 0, nan, 1]),
-        np.float32([2, 2, inf, 1, 1]),
-        np.float32([1, -inf, 1, 1, inf]),
-    )
+    a, b, c = (np.float32([inf, inf, 0, nan, 1]), np.float32([2, 2, inf, 1, 1]), np.float32([1, -inf, 1, 1, inf]))
     with np.errstate(all="ignore"):
         got = numbers.fused_multiply_add(a, b, c)
     np.testing.assert_array_equal(got, [inf, nan, nan, nan, inf])
 
 
-@pytest.mark.parametrize(
-    "value", [2**62 + 1, -(2**62 + 1), 2**53 + 1, 2**63 - 1, -(2**63), 12345, 2**60 + 2**36]
-)
+@pytest.mark.parametrize("value", [2**62 + 1, -(2**62 + 1), 2**53 + 1, 2**63 - 1, -(2**63), 12345, 2**60 + 2**36])
 def test_int64_to_float32_rounds_once(value):
     odd = numbers.int_to_float64_odd(np.array([value], np.int64))
     assert float(odd.astype(np.float32)[0]) == exact_round(Fraction(value), "float32")

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import Builder, ref, reference, run_vector, same_bits, values
 
-from ms_custom_ops.tik.dtypes import DTYPES, SIZE
-from ms_custom_ops.tik.isa import ISA
-from ms_custom_ops.tik.reference import DEFINITIONS
+from ms_custom_ops.engine.reference import DEFINITIONS
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.isa import ISA
 
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
 
@@ -57,9 +57,7 @@ def test_binary_float(op, dtype, saturate):
     rng = np.random.default_rng(len(op))
     count = 256 // SIZE[dtype]
     x, y, d = (values(rng, dtype, count) for _ in range(3))
-    got = run_vector(
-        op, {"src0": x, "src1": y}, d, dict.fromkeys(("dst", "src0", "src1"), dtype), saturate=saturate
-    )
+    got = run_vector(op, {"src0": x, "src1": y}, d, dict.fromkeys(("dst", "src0", "src1"), dtype), saturate=saturate)
     with np.errstate(all="ignore"):
         want = [
             BINARY[op](lambda v: rounded(np.float64(v), dtype, saturate), *(np.float64(v) for v in lane))
@@ -93,9 +91,7 @@ def test_unary_float(op, exact, dtype):
 def test_unary_at_the_border():
     x = np.float32([0, -1, -np.inf, np.inf, np.nan] + [1] * 59)
     one = {"dst": "float32", "src": "float32"}
-    with_inf = {
-        op: run_vector(op, {"src": x}, x, one)[:5].tolist() for op in ("vrec", "vln", "vsqrt", "vexp")
-    }
+    with_inf = {op: run_vector(op, {"src": x}, x, one)[:5].tolist() for op in ("vrec", "vln", "vsqrt", "vexp")}
     np.testing.assert_array_equal(with_inf["vrec"], [np.inf, -1, -0.0, 0, np.nan])
     np.testing.assert_array_equal(with_inf["vln"], [-np.inf, np.nan, np.nan, np.inf, np.nan])
     np.testing.assert_array_equal(with_inf["vsqrt"], [0, np.nan, np.nan, np.inf, np.nan])
@@ -154,17 +150,11 @@ def test_scalar_is_converted_to_the_dtype_of_src():
 def test_integers_wrap(op, dtype, formula):
     rng = np.random.default_rng(9)
     x, y = (values(rng, dtype, 256 // SIZE[dtype]) for _ in range(2))
-    got = run_vector(
-        op, {"src0": x, "src1": y}, np.zeros_like(x), dict.fromkeys(("dst", "src0", "src1"), dtype)
-    )
+    got = run_vector(op, {"src0": x, "src1": y}, np.zeros_like(x), dict.fromkeys(("dst", "src0", "src1"), dtype))
     exact = [formula(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     assert (
         got.tolist()
-        == np.array(exact, object)
-        .__mod__(1 << 8 * SIZE[dtype])
-        .astype(f"u{SIZE[dtype]}")
-        .view(x.dtype)
-        .tolist()
+        == np.array(exact, object).__mod__(1 << 8 * SIZE[dtype]).astype(f"u{SIZE[dtype]}").view(x.dtype).tolist()
     )
 
 
@@ -186,12 +176,7 @@ def test_integers_wrap(op, dtype, formula):
 def test_shift(op, count, round_en, value, want):
     x = np.full(128, value, np.int16)
     got = run_vector(
-        op,
-        {"src": x},
-        np.zeros_like(x),
-        {"dst": "int16", "src": "int16"},
-        {"round_en": round_en},
-        scalar=count,
+        op, {"src": x}, np.zeros_like(x), {"dst": "int16", "src": "int16"}, {"round_en": round_en}, scalar=count
     )
     assert set(got.tolist()) == {want}
 
@@ -201,9 +186,7 @@ def test_float16_products_are_exact_in_float32(op):
     x = np.full(64, 1 + 2.0**-10, np.float16)
     d = np.full(64, 2.0**-20, np.float32)
     sources = {"src": x} if op == "vaxpy" else {"src0": x, "src1": x}
-    got = run_vector(
-        op, sources, d, {"dst": "float32", **dict.fromkeys(sources, "float16")}, scalar=1 + 2.0**-10
-    )
+    got = run_vector(op, sources, d, {"dst": "float32", **dict.fromkeys(sources, "float16")}, scalar=1 + 2.0**-10)
     assert set(got.tolist()) == {float(np.float32((1 + 2.0**-10) ** 2 + 2.0**-20))}
 
 
@@ -242,9 +225,7 @@ def test_accumulate_idiom_chains_through_the_repeats():
 
 
 def test_vector_dup_is_a_bit_move():
-    got = run_vector(
-        "vector_dup", {}, np.zeros(128, np.float16), {"dst": "float16"}, mask=63, scalar=math.inf
-    )
+    got = run_vector("vector_dup", {}, np.zeros(128, np.float16), {"dst": "float16"}, mask=63, scalar=math.inf)
     assert got.tolist() == [math.inf] * 63 + [0] * 65
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from ms_custom_ops import tik
+from ms_custom_ops.debug import DebuggerQuit
 from ms_custom_ops.errors import EngineError
 from ms_custom_ops.soc import use_soc
-from ms_custom_ops.tik.debug import DebuggerQuit
 
 HERE = __file__
 

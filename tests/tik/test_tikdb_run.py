@@ -10,7 +10,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ms_custom_ops import engine, tik
+from ms_custom_ops import tik
+from ms_custom_ops.engine import native as engine
 from ms_custom_ops.errors import EngineError, TikError
 from ms_custom_ops.soc import use_soc
 

@@ -15,7 +15,8 @@ pytest.importorskip("mindspore")
 
 from wheel_cases import F16, F32, KERNELS, Case, batch_matmul, img2col, normal, tensor, wide
 
-from ms_custom_ops import compat, engine
+from ms_custom_ops import compat
+from ms_custom_ops.engine import native as engine
 from ms_custom_ops.errors import EngineError, TikOverflowError
 from ms_custom_ops.tik.trace import trace
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two-phase interface that an op gets from its op_info file alone."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -64,8 +65,16 @@ def test_flash_attention() -> None:
     rng = np.random.default_rng(0)
     q, k, v = (rng.standard_normal((1, 2, 16, 32)).astype(np.float16) for _ in range(3))
     out, top, total = np.empty_like(q), np.empty((1, 2, 16), np.float32), np.empty((1, 2, 16), np.float32)
-    size = execute("FlashAttention", query=q, key=k, value=v, scale_value=0.25, attention_out=out, softmax_max=top,
-                   softmax_sum=total)
+    size = execute(
+        "FlashAttention",
+        query=q,
+        key=k,
+        value=v,
+        scale_value=0.25,
+        attention_out=out,
+        softmax_max=top,
+        softmax_sum=total,
+    )
     assert size >= 0
     scores = np.einsum("bnqd,bnkd->bnqk", q.astype(np.float64), k.astype(np.float64)) * 0.25
     weights = np.exp(scores - scores.max(-1, keepdims=True))
@@ -91,8 +100,14 @@ def flash(**changes: Any) -> tuple[int, int, Any]:
     """First phase of a small valid flash_attention call with changes."""
     half = lambda *shape: np.zeros(shape, np.float16)  # noqa: E731
     stats = np.zeros((1, 2, 16), np.float32)
-    base = dict(query=half(1, 2, 16, 32), key=half(1, 2, 16, 32), value=half(1, 2, 16, 32),
-                attention_out=half(1, 2, 16, 32), softmax_max=stats.copy(), softmax_sum=stats.copy())
+    base = dict(
+        query=half(1, 2, 16, 32),
+        key=half(1, 2, 16, 32),
+        value=half(1, 2, 16, 32),
+        attention_out=half(1, 2, 16, 32),
+        softmax_max=stats.copy(),
+        softmax_sum=stats.copy(),
+    )
     return aclnn.FlashAttentionGetWorkspaceSize(**{**base, **changes})
 
 
@@ -101,12 +116,18 @@ GENERIC: dict[str, tuple[dict[str, Any], int, str]] = {
     "null_output": (dict(softmax_sum=None), 161001, "softmax_sum is None; accepted: a tensor"),
     "dtype": (dict(query=np.zeros((1, 2, 16, 32), np.float32)), 161002, "dtype of query is float32"),
     "attribute": (dict(scale_value="x"), 161002, "scale_value is 'x' (str); accepted: a float"),
-    "output_dtype": (dict(softmax_max=np.zeros((1, 2, 16), np.float16)), 161002,
-                     "dtype of softmax_max is float16; accepted: float32"),
+    "output_dtype": (
+        dict(softmax_max=np.zeros((1, 2, 16), np.float16)),
+        161002,
+        "dtype of softmax_max is float16; accepted: float32",
+    ),
     "shape": (dict(key=np.zeros((1, 2, 16, 48), np.float16)), 561002, "accepted: 32, the D of query axis 3"),
     "constraint": (dict(sparse_mode=77), 561002, "sparse_mode"),
-    "output_shape": (dict(attention_out=np.zeros((1, 2, 15, 32), np.float16)), 561002,
-                     "attention_out is of shape (1, 2, 15, 32); accepted: (1, 2, 16, 32)"),
+    "output_shape": (
+        dict(attention_out=np.zeros((1, 2, 15, 32), np.float16)),
+        561002,
+        "attention_out is of shape (1, 2, 15, 32); accepted: (1, 2, 16, 32)",
+    ),
 }
 
 

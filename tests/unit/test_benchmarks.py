@@ -79,9 +79,7 @@ def test_a_wrong_result_is_not_timed(timing, outputs, message):
 def test_subject_runs(subject, tmp_path):
     file = tmp_path / "out.json"
     command = [sys.executable, BENCHMARKS / "run.py", subject, "--case", SMALL[subject]]
-    subprocess.run(
-        [*command, "--impl", "ms_custom_ops", "--rounds", "1", "--json", file], check=True, timeout=300
-    )
+    subprocess.run([*command, "--impl", "ms_custom_ops", "--rounds", "1", "--json", file], check=True, timeout=300)
     records = json.loads(file.read_text())
     assert {r["case"] for r in records} == {SMALL[subject]}
     assert {r["impl"] for r in records} == {"ms_custom_ops"}

@@ -72,13 +72,7 @@ def test_program_has_the_tensors_of_the_op(traced: list) -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [
-        {"shape": (1, 2, 18, 16)},
-        {"dtype": "bfloat16"},
-        {"soc": "Ascend910A"},
-        {"sparse_mode": 3},
-        {"scale_value": 0.5},
-    ],
+    [{"shape": (1, 2, 18, 16)}, {"dtype": "bfloat16"}, {"soc": "Ascend910A"}, {"sparse_mode": 3}, {"scale_value": 0.5}],
     ids=lambda c: next(iter(c)),
 )
 def test_each_part_of_the_key_counts(traced: list, change: dict[str, Any]) -> None:
@@ -243,7 +237,5 @@ def test_kernel_with_other_tensors_is_refused(toy: OpSpec, traced: list, tmp_pat
 
 def test_missing_kernel_module(toy: OpSpec) -> None:
     broken = dataclasses.replace(toy, impl=dataclasses.replace(toy.impl, tiling="toy_kernels.tiling.gone"))
-    with pytest.raises(
-        OpArgumentError, match="toy_kernels.tiling.gone; accepted: a module that can be imported"
-    ):
+    with pytest.raises(OpArgumentError, match="toy_kernels.tiling.gone; accepted: a module that can be imported"):
         compiler.source_hash(broken)

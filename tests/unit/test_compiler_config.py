@@ -59,7 +59,5 @@ def test_relative_xdg_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ],
 )
 def test_wrong_values_name_the_variable(name: str, value: str, accepted: str) -> None:
-    with pytest.raises(
-        ConfigError, match=f"MS_CUSTOM_OPS_{name} is '{value}'; accepted: an integer of {accepted}"
-    ):
+    with pytest.raises(ConfigError, match=f"MS_CUSTOM_OPS_{name} is '{value}'; accepted: an integer of {accepted}"):
         read_config({f"MS_CUSTOM_OPS_{name}": value})

@@ -61,9 +61,7 @@ def test_checked_in_files_agree_with_op_info() -> None:
 
 def test_signatures_of_the_functions() -> None:
     tree = ast.parse(generate(load_registry())[DEF_FILE])
-    function = next(
-        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "flash_attention"
-    )
+    function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "flash_attention")
     spec = load_registry().get("flash_attention")
     assert [arg.arg for arg in function.args.args] == [arg.name for arg in spec.tensors]
     assert [arg.arg for arg in function.args.kwonlyargs] == [arg.name for arg in spec.attributes]
@@ -72,27 +70,18 @@ def test_signatures_of_the_functions() -> None:
 
 
 def test_one_output_is_no_tuple(tmp_path: Path) -> None:
-    text = (
-        "f:\n" + _tail(ONE, Y, "{x: F16, y: F16}") + '  bprop: {x: "g(x, dout[0])"}\n' + GRAD % ("x", "F16")
-    )
+    text = "f:\n" + _tail(ONE, Y, "{x: F16, y: F16}") + '  bprop: {x: "g(x, dout[0])"}\n' + GRAD % ("x", "F16")
     source = _bprop(tmp_path, text)
     assert "def bprop(x, out, dout):\n    grad_x = g(x, dout)\n    return (grad_x,)" in source
 
 
 def test_gradient_of_another_dtype_is_cast_to_its_input(tmp_path: Path) -> None:
-    text = (
-        "f:\n"
-        + _tail(ONE, Y, "{x: F16, y: F16}")
-        + '  bprop: {x: "g(x, dout[0])"}\n'
-        + GRAD % ("float32", "F32")
-    )
+    text = "f:\n" + _tail(ONE, Y, "{x: F16, y: F16}") + '  bprop: {x: "g(x, dout[0])"}\n' + GRAD % ("float32", "F32")
     assert "return (ops.cast(grad_x, x.dtype),)" in _bprop(tmp_path, text)
 
 
 def test_op_whose_inputs_have_no_gradient(tmp_path: Path) -> None:
-    source = _bprop(
-        tmp_path, "f:\n" + _tail(ONE, Y, "{x: F16, y: F16}") + "  bprop: {x: non_differentiable}\n"
-    )
+    source = _bprop(tmp_path, "f:\n" + _tail(ONE, Y, "{x: F16, y: F16}") + "  bprop: {x: non_differentiable}\n")
     assert "def bprop(x, out, dout):\n    return (ops.zeros_like(x),)" in source
 
 
@@ -105,10 +94,7 @@ def test_names_do_not_collide(tmp_path: Path) -> None:
         + GRAD % ("x", "F16")
     )
     source = _bprop(tmp_path, text)
-    assert (
-        "grad_g_ = g_(g, dout)\n    grad_grad_g = g__(grad_g, out)\n    return (grad_g_, grad_grad_g)"
-        in source
-    )
+    assert "grad_g_ = g_(g, dout)\n    grad_grad_g = g__(grad_g, out)\n    return (grad_g_, grad_grad_g)" in source
 
 
 def test_quotes_in_documentation(tmp_path: Path) -> None:
@@ -137,10 +123,7 @@ def test_gen_writes_check_passes_then_drift_fails(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace("keep_prob: float = 1.0", "keep_prob: float = 0.5"))
     bad = run(main, [*arguments, "--check"])
     assert bad.exit_code == 1
-    assert (
-        "-        self, present: tuple[bool, ...], scale_value: float = 1.0, keep_prob: float = 0.5"
-        in bad.output
-    )
+    assert "-        self, present: tuple[bool, ...], scale_value: float = 1.0, keep_prob: float = 0.5" in bad.output
     assert f"Error: generated files in {tmp_path} differ from op_info; run: ms-custom-ops gen" in bad.output
 
 
@@ -154,8 +137,14 @@ def test_list_and_info() -> None:
     listing = CliRunner().invoke(main, ["list"])
     assert listing.exit_code == 0
     rows = {line.split()[0]: line.split()[1:] for line in listing.output.splitlines()}
-    assert rows["flash_attention"] == ["Ascend910A(F16)", "Ascend310P(F16)", "Ascend910B(F16,BF16)",
-                                       "Ascend910_93(F16,BF16)", "gradient:", "flash_attention_grad"]
+    assert rows["flash_attention"] == [
+        "Ascend910A(F16)",
+        "Ascend310P(F16)",
+        "Ascend910B(F16,BF16)",
+        "Ascend910_93(F16,BF16)",
+        "gradient:",
+        "flash_attention_grad",
+    ]
     info = CliRunner().invoke(main, ["info", "flash_attention"])
     assert info.exit_code == 0 and info.output.startswith("# flash_attention\n")
 
@@ -184,9 +173,7 @@ def test_check_prints_findings_and_fails(tmp_path: Path) -> None:
 
 def test_check_passes(tmp_path: Path) -> None:
     real = "ms_custom_ops.registry"
-    text = "f:\n" + _tail(ONE, Y, "{x: F16, y: F16}").replace('"t:f"', f'"{real}:get_op"').replace(
-        '"t"', f'"{real}"'
-    )
+    text = "f:\n" + _tail(ONE, Y, "{x: F16, y: F16}").replace('"t:f"', f'"{real}:get_op"').replace('"t"', f'"{real}"')
     (tmp_path / "f.yaml").write_text(text + "  bprop: none\n  cases: [{name: odd, N: 63, dtype: F16}]\n")
     result = CliRunner().invoke(main, ["--op-info", str(tmp_path), "check"])
     assert (result.exit_code, result.output) == (0, "1 op(s) checked, no finding\n")
@@ -195,9 +182,7 @@ def test_check_passes(tmp_path: Path) -> None:
 def test_verbs_of_other_files_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ms_custom_ops import cli
 
-    (tmp_path / "toy_verb.py").write_text(
-        "import click\n@click.command()\ndef command():\n    click.echo('ran')\n"
-    )
+    (tmp_path / "toy_verb.py").write_text("import click\n@click.command()\ndef command():\n    click.echo('ran')\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(cli._Verbs, "_files", staticmethod(lambda: {"toy-verb": "toy_verb"}))
     run = CliRunner().invoke

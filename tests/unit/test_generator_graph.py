@@ -277,9 +277,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "fake_runtime.py").write_text(FAKE_RUNTIME)
     (folder / "script.py").write_text(textwrap.dedent(SCRIPT))
     (folder / "toy.cc").write_text(KERNEL + _wrappers())
-    subprocess.run(
-        ["g++", "-O1", "-shared", "-fPIC", "-o", str(folder / "toy.so"), str(folder / "toy.cc")], check=True
-    )
+    subprocess.run(["g++", "-O1", "-shared", "-fPIC", "-o", str(folder / "toy.so"), str(folder / "toy.cc")], check=True)
     write(load_registry(folder / "op_info"), folder)
     return folder
 

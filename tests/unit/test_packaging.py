@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `pip install` delivers is what git holds: no op is lost on the way, no folder imported twice."""
+
 from __future__ import annotations
 
 import configparser
@@ -32,8 +33,9 @@ def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess
 
 def git_files() -> list[str]:
     """Files that git holds or would add, relative to the checkout."""
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
-                            capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True
+    )
     if listed.returncode:
         pytest.skip(f"the tests do not run from a git checkout: {listed.stderr.strip()}")
     return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
@@ -121,8 +123,7 @@ def test_metadata_is_in_setup_cfg_alone():
 
 
 def test_importing_the_package_needs_no_mindspore():
-    code = ("import sys; sys.modules['mindspore'] = None; import ms_custom_ops; "
-            "print(ms_custom_ops.__version__)")
+    code = "import sys; sys.modules['mindspore'] = None; import ms_custom_ops; print(ms_custom_ops.__version__)"
     done = run("-c", code)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == ms_custom_ops.__version__

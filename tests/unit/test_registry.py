@@ -10,15 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ms_custom_ops.registry import (
-    ABSENT_DTYPE,
-    ABSENT_SHAPE,
-    check_registry,
-    get_op,
-    list_ops,
-    load_registry,
-    resolve,
-)
+from ms_custom_ops.registry import ABSENT_DTYPE, ABSENT_SHAPE, check_registry, get_op, list_ops, load_registry, resolve
 from ms_custom_ops.registry.export import custom_reg_op, doc_table, strip_to_op_def, tbe_reg_op
 
 SHAPE_CASES = {  # id: (B, N1, N2, S1, S2, D), wanted (S1P, S2P, BP)
@@ -91,9 +83,7 @@ def test_gradient_formula_is_resolved() -> None:
     (rule,) = spec.bprop.rules
     assert rule.inputs == ("query", "key", "value") and rule.op == "flash_attention_grad"
     assert (rule.args["attention_out"].kind, rule.args["d_attention_out"].kind) == ("out", "dout")
-    assert {name for name, operand in rule.args.items() if operand.kind == "attr"} == {
-        a.name for a in spec.attributes
-    }
+    assert {name for name, operand in rule.args.items() if operand.kind == "attr"} == {a.name for a in spec.attributes}
     assert get_op("flash_attention_grad").bprop is None
 
 
@@ -244,9 +234,7 @@ def test_op_info_from_the_checkout_is_refused(tmp_path: Path) -> None:
 
     (tmp_path / "op_info").mkdir()
     (tmp_path / "op_info" / "__init__.py").write_text((packaged_folder() / "__init__.py").read_text())
-    result = subprocess.run(
-        [sys.executable, "-c", "import op_info"], cwd=tmp_path, capture_output=True, text=True
-    )
+    result = subprocess.run([sys.executable, "-c", "import op_info"], cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 1 and "import ms_custom_ops.op_info" in result.stderr
 
 
@@ -262,10 +250,7 @@ def test_strip_leaves_what_mindspore_accepts_and_loses_nothing_of_it(op: str) ->
     assert name == op and set(stripped) <= MINDSPORE_KEYS
     for arg in spec.args:
         kept = stripped["args"][arg.name]
-        assert (
-            set(kept) <= {"dtype", "default", "prim_init", "type_cast", "arg_handler"}
-            and kept["dtype"] == arg.kind
-        )
+        assert set(kept) <= {"dtype", "default", "prim_init", "type_cast", "arg_handler"} and kept["dtype"] == arg.kind
         assert kept.get("default") == spec.raw["args"][arg.name].get("default")
     assert list(stripped["args"]) == [arg.name for arg in spec.args]
     assert all(set(ret) <= {"dtype", "inplace", "type_cast"} for ret in stripped["returns"].values())
@@ -279,9 +264,7 @@ def test_stripped_file_passes_mindspores_own_schema(tmp_path: Path) -> None:
         pytest.skip("this MindSpore ships no op_def generator")
     for op in list_ops():
         (tmp_path / f"{op}.yaml").write_text(strip_to_op_def(get_op(op)))
-    (tmp_path / "ours.yaml").write_text(
-        yaml.safe_dump({"flash_attention": dict(get_op("flash_attention").raw)})
-    )
+    (tmp_path / "ours.yaml").write_text(yaml.safe_dump({"flash_attention": dict(get_op("flash_attention").raw)}))
     script = """
 import sys, yaml
 from common.op_proto import OpProto

@@ -16,19 +16,13 @@ _VALUES = st.one_of(st.integers(-40, 40), st.booleans(), st.floats(-4, 4, allow_
 def _combine(children: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     binary = st.tuples(children, st.sampled_from(["+", "-", "*", "//", "%", "and", "or"]), children)
     compare = st.tuples(
-        children,
-        st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
-        children,
-        st.sampled_from(["<", "=="]),
-        children,
+        children, st.sampled_from(["==", "!=", "<", "<=", ">", ">="]), children, st.sampled_from(["<", "=="]), children
     )
     return st.one_of(
         binary.map(lambda t: f"({t[0]} {t[1]} {t[2]})"),
         compare.map(lambda t: f"({t[0]} {t[1]} {t[2]} {t[3]} {t[4]})"),
         st.tuples(st.sampled_from(["-", "+", "not "]), children).map(lambda t: f"({t[0]}{t[1]})"),
-        st.tuples(st.sampled_from(["min", "max"]), children, children).map(
-            lambda t: f"{t[0]}({t[1]}, {t[2]})"
-        ),
+        st.tuples(st.sampled_from(["min", "max"]), children, children).map(lambda t: f"{t[0]}({t[1]}, {t[2]})"),
         st.tuples(children, st.sampled_from(["in", "not in"])).map(lambda t: f"({t[0]} {t[1]} (0, 3, 4))"),
     )
 

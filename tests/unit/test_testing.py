@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparators accept what they should, refuse what they should, and say where and by how much."""
+
 from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
 import pytest
 
-from ms_custom_ops.testing import (
-    MIXED_TOLERANCES,
-    assert_mixed,
-    assert_ratio,
-    assert_rms,
-    rms_error,
-)
+from ms_custom_ops.testing import MIXED_TOLERANCES, assert_mixed, assert_ratio, assert_rms, rms_error
 
 NAN, INF = float("nan"), float("inf")
 
@@ -91,15 +86,15 @@ def test_agreeing_nonfinite_values_pass(compare):
 
 @every_comparator
 @pytest.mark.parametrize(
-    ("bad", "good"), [(NAN, 1.0), (1.0, NAN), (INF, -INF), (INF, NAN), (INF, 6e4), (6e4, INF)],
+    ("bad", "good"),
+    [(NAN, 1.0), (1.0, NAN), (INF, -INF), (INF, NAN), (INF, 6e4), (6e4, INF)],
     ids=["nan_for_1", "1_for_nan", "inf_for_-inf", "inf_for_nan", "inf_for_6e4", "6e4_for_inf"],
 )
 def test_disagreeing_nonfinite_values_are_located(compare, bad, good):
     with pytest.raises(AssertionError) as failure:
         compare([[0.0, 0.0], [0.0, bad]], [[0.0, 0.0], [0.0, good]])
     assert str(failure.value) == (
-        "out: non-finite values disagree at 1 of 4 elements; "
-        f"first at (1, 1): actual {bad}, golden {good}"
+        f"out: non-finite values disagree at 1 of 4 elements; first at (1, 1): actual {bad}, golden {good}"
     )
 
 
@@ -144,9 +139,11 @@ def test_assert_mixed_accepts_one_percent_beyond_tolerance(dtype):
         assert_mixed("x", edge, golden, dtype)
 
 
-@pytest.mark.parametrize(("dtype", "rtol", "atol", "cap"), [
-    ("float16", 2**-9, 2**-9, 0.1), ("bfloat16", 2**-6, 2**-6, 1.0), ("float32", 2**-10, 2**-16, 0.01),
-], ids=["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize(
+    ("dtype", "rtol", "atol", "cap"),
+    [("float16", 2**-9, 2**-9, 0.1), ("bfloat16", 2**-6, 2**-6, 1.0), ("float32", 2**-10, 2**-16, 0.01)],
+    ids=["float16", "bfloat16", "float32"],
+)
 def test_mixed_tolerances_are_the_public_standard(dtype, rtol, atol, cap):
     t = MIXED_TOLERANCES[dtype]
     assert (t.rtol, t.atol, t.cap, t.matched) == (rtol, atol, cap, 0.99)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tiling plans of FlashAttention: they fit the chip, cover every row once, and refuse what cannot fit."""
+
 from __future__ import annotations
 
 import pytest
@@ -25,11 +26,18 @@ def problem(**kwargs: object) -> AttentionProblem:
 @given(data=st.data())
 def test_every_plan_fits_its_chip(make, data) -> None:  # type: ignore[no-untyped-def]
     soc = get_soc(data.draw(st.sampled_from(SOCS)))
-    p = problem(batch=data.draw(st.integers(1, 64)), q_len=data.draw(st.integers(1, 5000)),
-                kv_len=data.draw(st.integers(1, 5000)), head_dim=16 * data.draw(st.integers(1, 16)),
-                keep_prob=data.draw(st.sampled_from((1.0, 0.9))), has_attn_mask=data.draw(st.booleans()),
-                has_real_shift=data.draw(st.booleans()), has_q_lengths=data.draw(st.booleans()),
-                has_kv_lengths=data.draw(st.booleans()), prev_block_num=data.draw(st.sampled_from((1, 65536))))
+    p = problem(
+        batch=data.draw(st.integers(1, 64)),
+        q_len=data.draw(st.integers(1, 5000)),
+        kv_len=data.draw(st.integers(1, 5000)),
+        head_dim=16 * data.draw(st.integers(1, 16)),
+        keep_prob=data.draw(st.sampled_from((1.0, 0.9))),
+        has_attn_mask=data.draw(st.booleans()),
+        has_real_shift=data.draw(st.booleans()),
+        has_q_lengths=data.draw(st.booleans()),
+        has_kv_lengths=data.draw(st.booleans()),
+        prev_block_num=data.draw(st.sampled_from((1, 65536))),
+    )
     plan = make(p, soc)
     assert fits(plan.buffers, soc), table(plan.buffers, soc)
     assert plan.q_block % 16 == 0 and plan.kv_block % 16 == 0
@@ -47,18 +55,28 @@ def test_split_covers_every_task_once(total: int, cores: int) -> None:
     assert sum(sizes) == total and max(sizes) - min(sizes) <= 1
 
 
-@pytest.mark.parametrize("strategy, lengths, blocks", [
-    ("sparse", (1024, 1024), (128, 128)), ("xunfei", (1024, 1024), (128, 128)), ("sparse", (100, 70), (112, 80)),
-    ("wukong", (4096, 4096), (64, 64)), ("wukong", (4096, 77), (64, 80)), ("wukong", (50, 1000), (64, 64)),
-])
+@pytest.mark.parametrize(
+    "strategy, lengths, blocks",
+    [
+        ("sparse", (1024, 1024), (128, 128)),
+        ("xunfei", (1024, 1024), (128, 128)),
+        ("sparse", (100, 70), (112, 80)),
+        ("wukong", (4096, 4096), (64, 64)),
+        ("wukong", (4096, 77), (64, 80)),
+        ("wukong", (50, 1000), (64, 64)),
+    ],
+)
 def test_named_strategies_have_the_public_block_sizes(strategy, lengths, blocks) -> None:  # type: ignore[no-untyped-def]
     plan = plan_forward(problem(q_len=lengths[0], kv_len=lengths[1]), get_soc("Ascend910A"), strategy)
     assert (plan.q_block, plan.kv_block) == blocks
 
 
 def test_a_named_strategy_that_does_not_fit_says_what_does() -> None:
-    with pytest.raises(BudgetError, match=r"'sparse' \(128x128\) does not fit Ascend910B1:(.|\n)*OVER(.|\n)*"
-                                          r"largest tile that fits: \d+x\d+"):
+    with pytest.raises(
+        BudgetError,
+        match=r"'sparse' \(128x128\) does not fit Ascend910B1:(.|\n)*OVER(.|\n)*"
+        r"largest tile that fits: \d+x\d+",
+    ):
         plan_forward(problem(head_dim=256), get_soc("Ascend910B1"), "sparse")
 
 
@@ -68,8 +86,12 @@ def test_unknown_strategy_is_refused_by_name() -> None:
 
 
 def test_budget_takes_the_largest_phase() -> None:
-    buffers = (BufferSpec("a", "ub", "float32", 16), BufferSpec("b", "ub", "float16", 100, "one"),
-               BufferSpec("c", "ub", "float32", 8, "two"), BufferSpec("d", "l1", "float16", 16))
+    buffers = (
+        BufferSpec("a", "ub", "float32", 16),
+        BufferSpec("b", "ub", "float16", 100, "one"),
+        BufferSpec("c", "ub", "float32", 8, "two"),
+        BufferSpec("d", "l1", "float16", 16),
+    )
     assert peak_bytes(buffers, "ub") == 64 + 224
     assert peak_bytes(buffers, "l1") == 32
     require(buffers, get_soc("Ascend910A"), "test", "")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plan of lightning_indexer: which instructions put the list in order, and what fits the on-chip buffers."""
+
 from __future__ import annotations
 
 import pytest
@@ -15,10 +16,16 @@ def problem(keys: int = 8192, heads: int = 64, head_dim: int = 128, count: int =
     return SparseProblem(1, 64, 64, keys, keys, heads, 1, head_dim, head_dim, 0, count, "float16", 1.0, 1, False, 3)
 
 
-@pytest.mark.parametrize("soc, expected", [
-    ("Ascend310", [RANKS]), ("Ascend910A", [RANKS]), ("Ascend310P3", [PROPOSALS, RANKS]),
-    ("Ascend910B1", [RECORDS, RANKS]), ("Ascend910_9391", [RECORDS, RANKS]),
-])
+@pytest.mark.parametrize(
+    "soc, expected",
+    [
+        ("Ascend310", [RANKS]),
+        ("Ascend910A", [RANKS]),
+        ("Ascend310P3", [PROPOSALS, RANKS]),
+        ("Ascend910B1", [RECORDS, RANKS]),
+        ("Ascend910_9391", [RECORDS, RANKS]),
+    ],
+)
 def test_orders_of_a_chip_are_those_whose_instructions_take_float32(soc: str, expected: list[str]) -> None:
     assert orders(problem(), get_soc(soc)) == expected
 
@@ -28,10 +35,16 @@ def test_proposals_hold_no_id_that_float32_does_not() -> None:
     assert orders(problem(1 << 24), soc) == [PROPOSALS, RANKS] and orders(problem((1 << 24) + 1), soc) == [RANKS]
 
 
-@pytest.mark.parametrize("soc, count, order", [
-    ("Ascend910A", 2048, RANKS), ("Ascend310P3", 2048, PROPOSALS), ("Ascend310P3", 4096, RANKS),
-    ("Ascend910B1", 2048, RECORDS), ("Ascend910B1", 8192, RECORDS),
-])
+@pytest.mark.parametrize(
+    "soc, count, order",
+    [
+        ("Ascend910A", 2048, RANKS),
+        ("Ascend310P3", 2048, PROPOSALS),
+        ("Ascend310P3", 4096, RANKS),
+        ("Ascend910B1", 2048, RECORDS),
+        ("Ascend910B1", 8192, RECORDS),
+    ],
+)
 @pytest.mark.parametrize("keys", (2048, 8192, 131072))
 def test_order_of_a_plan(soc: str, count: int, order: str, keys: int) -> None:
     plan = plan_indexer(problem(keys, count=count), count, get_soc(soc))

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moves that fill or rearrange: fill, v4dtrans, load_image."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ms_custom_ops.engine.reference.call import Call, instruction
+from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES
+
+YUV420SP, RGB888, YUV400 = 0, 4, 9
+_BYTES_PER_PIXEL = {YUV420SP: 1, RGB888: 3, YUV400: 1}
+MAX_SIDE = 65535
+
+
+@instruction("fill")
+def fill(call: Call) -> None:
+    """512-byte units of one value."""
+    dst, repeat = call["dst"], int(call.args["repeat"])
+    call.need_on_chip(dst)
+    call.need(repeat <= MAX_SIDE, "repeat", repeat, f"0 to {MAX_SIDE}")
+    if repeat:
+        view = dst.view(0, repeat * FRACTAL_BYTES)
+        view[:] = np.tile(np.broadcast_to(call.value("pad_value", dst), (1,)).view(np.uint8), view.size // dst.size)
+
+
+@instruction("v4dtrans")
+def v4dtrans(call: Call) -> None:
+    """Transpose of a channels x m_len matrix."""
+    dst, src = call["dst"], call["src"]
+    call.need_on_chip(dst, src)
+    call.need_same_dtype(dst, src)
+    sides = {n: int(call.args[n]) for n in ("m_len", "channels")}
+    for name, side in sides.items():
+        call.need(side <= MAX_SIDE, name, side, f"0 to {MAX_SIDE}")
+    m_len, channels = sides.values()
+    size = m_len * channels * dst.size
+    if not size:
+        return
+    rows, columns = (channels, m_len) if call.attrs["to_hwc"] else (m_len, channels)
+    matrix = src.view(0, size).copy().view(f"u{src.size}").reshape(rows, columns)
+    dst.view(0, size)[:] = np.ascontiguousarray(matrix.T).reshape(-1).view(np.uint8)
+
+
+def _plane(call: Call, name: str, rows: np.ndarray, row_bytes: int, columns: np.ndarray) -> np.ndarray:
+    operand = call[name]
+    return operand.load(operand.positions(rows * row_bytes + columns))
+
+
+@instruction("load_image")
+def load_image(call: Call) -> None:
+    """A crop of an image in GM as blocks of 32 bytes per pixel."""
+    dst, src = call["dst"], call["src"]
+    call.need_on_chip(dst)
+    call.need_dtype(dst, {"uint8", "float16"})
+    call.need_dtype(src, {"uint8"})
+    kind, swap = call.attrs["format"], bool(call.attrs["swap"])
+    call.need(kind in _BYTES_PER_PIXEL, "format", kind, ", ".join(map(str, _BYTES_PER_PIXEL)))
+    names = ("src_w", "src_h", "first_w", "first_h", "width", "height")
+    for name in names:
+        call.need(int(call.args[name]) <= MAX_SIDE, name, call.args[name], f"0 to {MAX_SIDE}")
+    src_w, src_h, first_w, first_h, width, height = (int(call.args[n]) for n in names)
+    for name, size, end in (("width", src_w, first_w + width), ("height", src_h, first_h + height)):
+        call.need(end <= size, f"first and {name} of the crop", end, f"0 to {size}")
+    dst.check(0, width * height * BLOCK_BYTES)
+    if not width or not height:
+        return
+    y, x, c = np.ogrid[first_h : first_h + height, first_w : first_w + width, :3]
+    if kind == RGB888:
+        pixels = _plane(call, "src", y, src_w * 3, x * 3 + (2 - c if swap else c))
+    else:
+        pixels = _plane(call, "src", y, src_w, x + 0 * c[..., :1])
+        if kind == YUV420SP:
+            call.need_dtype(call["src1"], {"uint8"})
+            order = np.array([1, 0] if swap else [0, 1])
+            pairs = _plane(call, "src1", y // 2, -(-src_w // 2) * 2, x // 2 * 2 + order)
+            pixels = np.concatenate([pixels, pairs], axis=2)
+    out = np.zeros((height, width, BLOCK_BYTES // dst.size), dst.numpy)
+    out[..., : pixels.shape[2]] = pixels
+    dst.view(0, out.nbytes)[:] = out.reshape(-1).view(np.uint8)

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Program: what a kernel records and what the engines run.
+
+A Program is a tree of statements over typed expressions (:mod:`ms_custom_ops.program.expr`), tables of buffers and
+scalar registers, and a source location per statement. It knows no chip: every size and address was decided while
+tracing.
+``text()`` is the readable form, :mod:`ms_custom_ops.program.codec` the binary one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import Expr
+from ms_custom_ops.program.expr import text as expr_text
+
+GM, UB, L1, L0A, L0B, L0C, BT, SMASK = "gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "smask"
+SCOPES = (GM, UB, L1, L0A, L0B, L0C, BT, SMASK)
+KINDS = ("input", "output", "workspace", "local")
+
+
+class Buffer:
+    """A tensor's storage. ``size_bytes`` is -1 for a GM buffer whose size is known only when it is fed.
+
+    ``address`` is the byte offset inside the on-chip buffer of its scope (0 for GM). ``atomic_init`` says that the
+    framework zeroes the GM buffer before launch, ``init_value`` is the initial content of a workspace.
+    """
+
+    __slots__ = (
+        "index",
+        "name",
+        "scope",
+        "dtype",
+        "shape",
+        "size_bytes",
+        "address",
+        "kind",
+        "atomic_init",
+        "init_value",
+        "loc",
+    )
+
+    def __init__(
+        self,
+        index: int,
+        name: str,
+        scope: str,
+        dtype: str,
+        shape: tuple,
+        size_bytes: int,
+        address: int = 0,
+        kind: str = "local",
+        atomic_init: bool = False,
+        init_value: Any = None,
+        loc: int = 0,
+    ):
+        self.index = index
+        self.name = name
+        self.scope = scope
+        self.dtype = dtype
+        self.shape = shape
+        self.size_bytes = size_bytes
+        self.address = address
+        self.kind = kind
+        self.atomic_init = atomic_init
+        self.init_value = init_value
+        self.loc = loc
+
+
+class Ref:
+    """A tensor operand: ``offset`` elements of ``dtype`` into ``buffer``."""
+
+    __slots__ = ("buffer", "dtype", "offset")
+
+    def __init__(self, buffer: Buffer, dtype: str, offset: int | Expr):
+        self.buffer = buffer
+        self.dtype = dtype
+        self.offset = offset
+
+
+@dataclass
+class Register:
+    """A scalar register. ``kind`` is "scalar", "loop" or "input" (an InputScalar, fed by the host)."""
+
+    index: int
+    name: str
+    dtype: str
+    kind: str = "scalar"
+
+
+class Instr:
+    """One instruction of :mod:`ms_custom_ops.program.isa`: tensors, run-time arguments, trace-time attributes."""
+
+    __slots__ = ("op", "tensors", "args", "attrs", "loc")
+
+    def __init__(self, op: str, tensors: tuple[Ref, ...], args: tuple[Any, ...], attrs: tuple[int, ...], loc: int):
+        self.op = op
+        self.tensors = tensors
+        self.args = args  # Expr or Python int
+        self.attrs = attrs
+        self.loc = loc
+
+
+class For:
+    """``for register in [begin, end)``. ``block`` marks the multi-core loop, ``threads`` the double buffering."""
+
+    __slots__ = ("register", "begin", "end", "body", "block", "threads", "loc")
+
+    def __init__(self, register: int, begin: Any, end: Any, body: list, block: bool, threads: int, loc: int):
+        self.register = register
+        self.begin = begin
+        self.end = end
+        self.body = body
+        self.block = block
+        self.threads = threads
+        self.loc = loc
+
+
+class If:
+    """``then`` if ``cond`` else ``orelse``; an elif chain nests in ``orelse``."""
+
+    __slots__ = ("cond", "then", "orelse", "loc")
+
+    def __init__(self, cond: Expr, then: list, orelse: list, loc: int):
+        self.cond = cond
+        self.then = then
+        self.orelse = orelse
+        self.loc = loc
+
+
+class Assign:
+    """``register = value``, converted to the register's dtype."""
+
+    __slots__ = ("register", "value", "loc")
+
+    def __init__(self, register: int, value: Expr, loc: int):
+        self.register = register
+        self.value = value
+        self.loc = loc
+
+
+class Load:
+    """``register = bits of the element``: no numeric conversion; reads the register's width, little endian."""
+
+    __slots__ = ("register", "ref", "loc")
+
+    def __init__(self, register: int, ref: Ref, loc: int):
+        self.register = register
+        self.ref = ref
+        self.loc = loc
+
+
+class Store:
+    """``element = value``, converted to the element's dtype before its bits are stored."""
+
+    __slots__ = ("ref", "value", "loc")
+
+    def __init__(self, ref: Ref, value: Expr, loc: int):
+        self.ref = ref
+        self.value = value
+        self.loc = loc
+
+
+class Alloc:
+    """A local buffer comes to life here; its content is undefined."""
+
+    __slots__ = ("buffer", "loc")
+
+    def __init__(self, buffer: Buffer, loc: int):
+        self.buffer = buffer
+        self.loc = loc
+
+
+class Jump:
+    """``kind`` is "break", "continue" or "return" (ends the block of the multi-core loop)."""
+
+    __slots__ = ("kind", "loc")
+
+    def __init__(self, kind: str, loc: int):
+        self.kind = kind
+        self.loc = loc
+
+
+Statement = Instr | For | If | Assign | Load | Store | Alloc | Jump
+
+
+@dataclass
+class Program:
+    """A traced kernel.
+
+    ``scope_bytes`` holds the size of each on-chip buffer of the chip it was traced for, ``saturate`` whether float16
+    and bfloat16 results saturate (inf to +-max, NaN to 0). ``locations[i]`` is (file, line) of location number i.
+    """
+
+    name: str
+    soc: str
+    scope_bytes: dict[str, int]
+    saturate: bool = True
+    buffers: list[Buffer] = field(default_factory=list)
+    registers: list[Register] = field(default_factory=list)
+    body: list[Statement] = field(default_factory=list)
+    locations: list[tuple[str, int]] = field(default_factory=lambda: [("", 0)])
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    workspaces: list[int] = field(default_factory=list)
+    input_scalars: list[int] = field(default_factory=list)
+    meta: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def block_num(self) -> int | None:
+        """Number of blocks of the multi-core loop: 1 without one, None when it is known only at run time."""
+        for statement in self.body:
+            if isinstance(statement, For) and statement.block:
+                end = statement.end
+                return end if isinstance(end, int) else end.eval_value()
+        return 1
+
+    def location(self, loc: int) -> str:
+        """``file:line`` of a statement's ``loc``."""
+        file, line = self.locations[loc]
+        return f"{file}:{line}" if file else "?"
+
+    def to_bytes(self) -> bytes:
+        """The binary form (see :mod:`ms_custom_ops.program.codec`)."""
+        from ms_custom_ops.program.codec import encode
+
+        return encode(self)
+
+    @staticmethod
+    def from_bytes(raw: bytes) -> Program:
+        """Program of its binary form; raises EngineError when the bytes are corrupt or of another version."""
+        from ms_custom_ops.program.codec import decode
+
+        return decode(raw)
+
+    def text(self) -> str:
+        """Readable form: buffers, registers, then one line per statement."""
+        lines = [f"program {self.name} soc={self.soc} saturate={int(self.saturate)}"]
+        lines += [f"  %{r.index} {r.kind} {r.dtype} {r.name}" for r in self.registers]
+        for b in self.buffers:
+            shape = "x".join(str(s) for s in b.shape)
+            lines.append(
+                f"  @{b.index} {b.scope} {b.kind} {b.dtype}[{shape}] {b.name} bytes={b.size_bytes}"
+                + (f" address={b.address}" if b.scope != GM else "")
+            )
+        _text_body(self.body, "  ", lines)
+        return "\n".join(lines) + "\n"
+
+
+def _value(v: Any) -> str:
+    return expr_text(v) if isinstance(v, Expr) else str(v)
+
+
+def _ref(r: Ref) -> str:
+    cast = "" if r.dtype == r.buffer.dtype else f":{r.dtype}"
+    return f"@{r.buffer.index}{cast}[{_value(r.offset)}]"
+
+
+def _text_body(body: list, indent: str, lines: list[str]) -> None:
+    for s in body:
+        if isinstance(s, Instr):
+            lines.append(
+                f"{indent}{s.op} {', '.join(_ref(t) for t in s.tensors)} "
+                f"({', '.join(_value(a) for a in s.args)}) {list(s.attrs)}"
+            )
+        elif isinstance(s, For):
+            tag = " block" if s.block else f" threads={s.threads}" if s.threads > 1 else ""
+            lines.append(f"{indent}for %{s.register} in [{_value(s.begin)}, {_value(s.end)}){tag}:")
+            _text_body(s.body, indent + "  ", lines)
+        elif isinstance(s, If):
+            lines.append(f"{indent}if {_value(s.cond)}:")
+            _text_body(s.then, indent + "  ", lines)
+            if s.orelse:
+                lines.append(f"{indent}else:")
+                _text_body(s.orelse, indent + "  ", lines)
+        elif isinstance(s, Assign):
+            lines.append(f"{indent}%{s.register} = {_value(s.value)}")
+        elif isinstance(s, Load):
+            lines.append(f"{indent}%{s.register} = load {_ref(s.ref)}")
+        elif isinstance(s, Store):
+            lines.append(f"{indent}store {_ref(s.ref)} = {_value(s.value)}")
+        elif isinstance(s, Alloc):
+            lines.append(f"{indent}alloc @{s.buffer.index}")
+        else:
+            lines.append(f"{indent}{s.kind}")
+
+
+def element_count(buffer: Buffer) -> int:
+    """Elements of a buffer of known size."""
+    return buffer.size_bytes // SIZE[buffer.dtype]

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where in the kernel's source a call of the front end came from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import FrameType
+
+
+def _here() -> None:
+    """Only its code object is used: the path the interpreter gives to the files of this package."""
+
+
+_PACKAGE = os.path.dirname(_here.__code__.co_filename) + os.sep
+# Folders whose frames are never the user's, and this file.
+INTERNAL = (
+    *(_PACKAGE + room + os.sep for room in ("tik", "program", "soc", "engine", "debug")),
+    _here.__code__.co_filename,
+)
+
+
+def user_frame() -> FrameType | None:
+    """The innermost stack frame outside the library."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(INTERNAL):
+        frame = frame.f_back
+    return frame
+
+
+def user_location() -> str | None:
+    """``file:line`` of :func:`user_frame`."""
+    frame = user_frame()
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
