@@ -66,6 +66,8 @@ class Vector2Machine(VectorMachine):
         args["repeat"] = min(args["repeat"], 2)
         if kind == 2:
             args["mask0"] = min(args["mask0"], 2 * lanes)
+        if op == "vgatherb":
+            repeats = args["repeat"]  # it has no mask: every repeat writes its 8 blocks
         low = self.draw.integer(0, 8) * 32
         offsets = self.picks(256, BLOCK_PICKS if op in ("vgatherb", "vbi") else ELEMENT_PICKS)
         side = "src" if op == "vscatter" else "dst"
