@@ -6,7 +6,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from ms_custom_ops.cases.knowledge import knowledge_of
+from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.model import Fill, PlannedCase
 
 #: contiguous; swapped: the last two axes are stored the other way round; stepped: every second value of a row.
@@ -25,7 +25,7 @@ def filled(rng: np.random.Generator, fill: Fill, shape: tuple[int, ...], dtype: 
         array = rng.standard_normal(shape) * fill.high
     elif fill.kind == "constant":
         array = np.full(shape, fill.high)
-    elif np.issubdtype(kind, np.integer):
+    elif kind.kind in "iub":
         array = rng.integers(int(fill.low), int(fill.high) + 1, shape).astype(np.float64)
     else:
         array = rng.uniform(fill.low, fill.high, shape)
@@ -36,9 +36,17 @@ def filled(rng: np.random.Generator, fill: Fill, shape: tuple[int, ...], dtype: 
     return np.ascontiguousarray(array.astype(np.float32) if kind == ml_dtypes.bfloat16 else array).astype(kind)
 
 
+def plain_fill(dtype: str) -> Fill:
+    """What a tensor holds of which nothing is known: normal numbers; -9 to 9, 0 to 9 or 0 and 1 for integers."""
+    kind = numpy_dtype(dtype).kind
+    if kind in "iub":
+        return Fill("uniform", -9.0 if kind == "i" else 0.0, 1.0 if kind == "b" else 9.0)
+    return Fill("normal", 0.0, 1.0)
+
+
 def make_arrays(case: PlannedCase) -> dict[str, np.ndarray]:
     """The tensors that are there, C-contiguous. The same case gives the same bits on every machine."""
-    known = knowledge_of(case.op)
+    known = case_data(case.op)
     arrays: dict[str, np.ndarray] = {}
     for index, arg in enumerate(case.op.tensors):
         shape, dtype = case.shapes.get(arg.name), case.dtypes.get(arg.name)
@@ -50,7 +58,7 @@ def make_arrays(case: PlannedCase) -> dict[str, np.ndarray]:
             made = known.makers[arg.name](rng, shape, case.symbols, case.attrs)
             arrays[arg.name] = np.ascontiguousarray(made).astype(numpy_dtype(dtype))
         else:
-            arrays[arg.name] = filled(rng, fill or Fill("normal", 0.0, 1.0), shape, dtype)
+            arrays[arg.name] = filled(rng, fill or plain_fill(dtype), shape, dtype)
     if known.complete is not None and not case.invalid:
         known.complete(case, np.random.default_rng((*case.seed, len(case.op.tensors))), arrays)
     return arrays

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ms_custom_ops.cases.knowledge import knowledge_of
+from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.model import AttrValue, CaseFile, CaseFileError, InputCases, PlannedCase
 from ms_custom_ops.errors import MsCustomOpsError, SocError, describe
 from ms_custom_ops.registry.call_values import match_soc
@@ -41,9 +41,9 @@ def smoke_cases(op: OpSpec, soc: str, seed: int = 0) -> list[PlannedCase]:
 
     Raises:
         SocError: the op has no kernel for the chip.
-        OpArgumentError: an op without case data.
+        OpInfoError: the cases.py of the op's folder leaves it out.
     """
-    knowledge_of(op)
+    case_data(op)
     codes, result = _chip_codes(op, soc), []
     for case in op.cases:
         if case.dtype not in codes:
@@ -144,7 +144,7 @@ class _Maker:
         """The op's check of the call as its primitive would see it."""
         shapes: dict[str, Shape | None] = dict(case.shapes)
         attrs = dict(case.attrs)
-        function = knowledge_of(self.op).function
+        function = case_data(self.op).function
         if case.form == "function" and function is not None:
             empty = {n: np.empty(case.shapes[n] or (), np.int8) for n in case.present}
             lowered, attrs, _ = function.lower(empty, attrs)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.compare import COMPARATORS
-from ms_custom_ops.cases.knowledge import KNOWLEDGE, knowledge_of
 from ms_custom_ops.cases.model import CaseFile, CaseFileError, InputCases, Standard
 from ms_custom_ops.registry import Registry, load_registry
 from ms_custom_ops.registry.spec import OpSpec
@@ -132,15 +132,12 @@ def _op(reader: CaseReader, name: Any, registry: Registry) -> OpSpec | None:
     if name not in registry.ops:
         reader.bad(("name",), f"name is {name!r}; accepted: an op, {nearest(str(name), registry.ops)}")
         return None
-    if name not in KNOWLEDGE:
-        reader.bad(("name",), f"op '{name}' has no case data; accepted: {', '.join(KNOWLEDGE)}")
-        return None
     return registry.ops[name]
 
 
 def _form(reader: CaseReader, api: Any, op: OpSpec) -> str:
     """``api: pytorch``, ATK's usual one, means the function that users call."""
-    has_function = knowledge_of(op).function is not None
+    has_function = case_data(op).function is not None
     form = {None: "function" if has_function else "primitive", "pytorch": "function"}.get(api, api)
     if form not in FORMS or (form == "function" and not has_function):
         accepted = "function, primitive, pytorch (= function)" if has_function else f"primitive for {op.name}"

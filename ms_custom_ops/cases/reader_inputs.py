@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.data import LAYOUTS
-from ms_custom_ops.cases.knowledge import knowledge_of
 from ms_custom_ops.cases.model import AttrValue, Fill, InputCases
 from ms_custom_ops.cases.reader import CaseReader, dotted
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME
@@ -25,7 +25,7 @@ Path = tuple[Any, ...]
 
 def read_inputs(reader: CaseReader, value: Any, op: OpSpec, form: str) -> tuple[InputCases, ...]:
     """One InputCases per entry; every argument without a default must have one."""
-    function = knowledge_of(op).function
+    function = case_data(op).function
     names = [a.name for a in op.args if form == "primitive" or function is None or a.name in function.parameters]
     result: dict[str, InputCases] = {}
     for i, item in enumerate(reader.items(value, ("inputs",), "inputs")):

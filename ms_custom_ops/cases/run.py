@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ms_custom_ops.cases.base import case_data, golden_outputs
 from ms_custom_ops.cases.compare import judge, measure
 from ms_custom_ops.cases.data import make_arrays, numpy_dtype, stored, view
-from ms_custom_ops.cases.knowledge import golden_outputs, knowledge_of
 from ms_custom_ops.cases.model import PlannedCase, Result
 from ms_custom_ops.errors import MsCustomOpsError
 from ms_custom_ops.program import ir
@@ -61,7 +61,7 @@ def _refused(result: Result, error: MsCustomOpsError) -> None:
 def _judge(result: Result, golden: list[np.ndarray], outputs: dict[str, np.ndarray]) -> None:
     """Errors of every output, then every comparator; the first that fails is the message."""
     case, op = result.case, result.case.op
-    known = knowledge_of(op)
+    known = case_data(op)
     if known.visible is not None:
         outputs = known.visible(outputs, case)
     accuracy = str(case.dtypes[op.dtype_group[0]])
@@ -97,7 +97,7 @@ def _engine(case: PlannedCase, arrays: dict[str, np.ndarray], soc: str, engine_n
     from ms_custom_ops.compiler import compile_call, describe_call
 
     given, attrs, lift = _views(case, arrays), dict(case.attrs), None
-    function = knowledge_of(case.op).function
+    function = case_data(case.op).function
     if case.form == "function" and function is not None:
         given, attrs, lift = function.lower(given, attrs)
     call = describe_call(case.op, {n: a.shape for n, a in given.items()}, dict(case.dtypes), attrs, soc)

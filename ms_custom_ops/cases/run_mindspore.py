@@ -13,8 +13,8 @@ from mindspore import Tensor, nn, ops
 
 from ms_custom_ops import gen_ops_def
 from ms_custom_ops import soc as chips
+from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.data import numpy_dtype
-from ms_custom_ops.cases.knowledge import knowledge_of
 from ms_custom_ops.cases.model import PlannedCase
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore import ops as public
@@ -84,7 +84,7 @@ def _function(case: PlannedCase) -> tuple[Callable[..., Any], list[str]]:
     names = [arg.name for arg in case.op.tensors]
     if case.form == "primitive":
         return getattr(gen_ops_def, case.op.function_name), names
-    form = knowledge_of(case.op).function
+    form = case_data(case.op).function
     assert form is not None  # the reader refuses the form otherwise
     names = [name for name in names if name in form.parameters]
     function = getattr(public, case.op.function_name)

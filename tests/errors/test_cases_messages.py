@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ms_custom_ops.cases import CaseFileError, file_cases, knowledge, read_cases, run_case
+from ms_custom_ops.cases import CaseFileError, file_cases, read_cases, run_case
 from ms_custom_ops.cli import main
+from ms_custom_ops.op_impl.ssd_chunk_scan.cases import CASES as SCAN_CASES
 from ms_custom_ops.registry import Registry, get_op, load_registry
 
 GOOD = """\
@@ -165,12 +166,6 @@ def test_finding_with_file_and_line(name, tmp_path):
     assert any(f"cases.yaml:{line}: " in item and text in item for item in findings), str(caught.value)
 
 
-def test_op_without_case_data(tmp_path, monkeypatch):
-    monkeypatch.delitem(knowledge.KNOWLEDGE, "bwd_segsum_dadt")
-    with pytest.raises(CaseFileError, match=r"yaml:2: .*op 'bwd_segsum_dadt' has no case data; accepted: flash_atten"):
-        read(tmp_path, GOOD)
-
-
 def test_all_findings_are_collected(tmp_path):
     text = GOOD.replace("max_length", "max_lenght").replace("atol", "atoll").replace("[1, 1, 2, 16]", "[16]")
     with pytest.raises(CaseFileError) as caught:
@@ -277,10 +272,12 @@ def test_values_that_the_golden_does_not_take_are_an_error(tmp_path, text, messa
     assert [r.verdict for r in results] == ["error"] and message in results[0].message, results[0].message
 
 
-def test_ops_without_case_data_are_refused_before_any_runs(monkeypatch):
-    monkeypatch.delitem(knowledge.KNOWLEDGE, "ssd_chunk_scan_grad")
+def test_ops_that_their_cases_file_leaves_out_are_refused_before_any_runs(monkeypatch):
+    monkeypatch.delitem(SCAN_CASES, "ssd_chunk_scan_grad")
     result = CliRunner().invoke(main, ["test"])
-    assert result.exit_code == 1 and result.output.startswith("Error: cases: op is 'ssd_chunk_scan_grad'; accepted: ")
+    assert result.exit_code == 1 and result.output.startswith("Error: ssd_chunk_scan_grad: CASES in ")
+    assert result.output.endswith(" is ssd_chunk_scan; accepted: an entry for every op of the folder, CaseData() for "
+                                  "plain numbers\n")  # fmt: skip
 
 
 def test_an_op_without_a_case_is_refused_by_name(monkeypatch):

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from ms_custom_ops.cases import PlannedCase, file_cases, read_cases, smoke_cases
+from ms_custom_ops.cases.base import golden_outputs
 from ms_custom_ops.cases.data import make_arrays
-from ms_custom_ops.cases.knowledge import golden_outputs
 from ms_custom_ops.errors import OpArgumentError
 from ms_custom_ops.registry import get_op, list_ops
 from ms_custom_ops.registry.dtypes import NAME_TO_CODE

@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ms_custom_ops.cases import CaseFileError, file_cases, knowledge, read_cases, smoke_cases
-from ms_custom_ops.cases.data import LAYOUTS, filled, make_arrays, stored, view
+from ms_custom_ops.cases import CaseFileError, file_cases, read_cases, smoke_cases
+from ms_custom_ops.cases.base import CaseData, case_data
+from ms_custom_ops.cases.data import LAYOUTS, filled, make_arrays, plain_fill, stored, view
 from ms_custom_ops.cases.model import Fill
-from ms_custom_ops.errors import OpArgumentError, SocError
-from ms_custom_ops.registry import get_op
+from ms_custom_ops.errors import OpInfoError, SocError
+from ms_custom_ops.registry import get_op, list_ops
 
 SEGSUM = Path(__file__).parents[1] / "data" / "atk_bwd_segsum_dadt.yaml"
 ATTENTION = """\
@@ -158,10 +161,37 @@ def test_smoke_cases_are_those_of_the_op_info_file():
     assert "bfloat16" not in [c.name for c in smoke_cases(op, "Ascend910A")]
 
 
-def test_op_without_case_data(monkeypatch):
-    monkeypatch.delitem(knowledge.KNOWLEDGE, "lightning_indexer")
-    with pytest.raises(OpArgumentError, match=r"op is 'lightning_indexer'; accepted: an op with case data: flash_at"):
-        smoke_cases(get_op("lightning_indexer"), "Ascend910A")
+@pytest.mark.parametrize("golden", ["math:exp", "json.decoder:scan"], ids=["no_package", "no_file"])
+def test_op_without_a_cases_file_has_plain_data(golden):
+    """flash_attention as if its golden stood in a folder without cases.py: its own data has lengths within S1."""
+    op = get_op("flash_attention")
+    op = dataclasses.replace(op, impl=dataclasses.replace(op.impl, golden=golden))
+    assert case_data(op) == CaseData()
+    case = {c.name: c for c in smoke_cases(op, "Ascend910A")}["grouped_masked"]
+    arrays = make_arrays(case)
+    assert abs(arrays["query"].mean()) < 0.05 and abs(arrays["query"].astype(np.float64).std() - 1) < 0.05
+    lengths = np.concatenate([arrays["actual_seq_qlen"], arrays["actual_seq_kvlen"]])
+    assert lengths.dtype == np.int32 and -9 <= lengths.min() < 0 < lengths.max() <= 9
+
+
+@pytest.mark.parametrize(("dtype", "found"), [("int8", range(-9, 10)), ("uint16", range(10)), ("bool", range(2))])
+def test_plain_integers_are_all_in_their_range(dtype, found):
+    array = filled(np.random.default_rng(0), plain_fill(dtype), (1000,), dtype)
+    assert array.dtype == dtype and set(array.astype(int)) == set(found)
+
+
+def test_a_cases_file_speaks_of_every_op_of_its_folder():
+    op = dataclasses.replace(get_op("segsum_decay"), name="other")
+    with pytest.raises(
+        OpInfoError, match=r"^other: CASES in .*segsum_decay/cases.py is segsum_decay; accepted: an e"
+    ):
+        case_data(op)
+
+
+def test_every_entry_of_a_cases_file_is_an_op():
+    for name in list_ops():
+        package = get_op(name).impl.golden.partition(":")[0].rpartition(".")[0]
+        assert set(importlib.import_module(f"{package}.cases").CASES) <= set(list_ops())
 
 
 def test_attributes_come_before_the_shapes_that_use_them(attention):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ms_custom_ops.cases import file_cases, read_cases, run, run_case, smoke_cases
+from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.data import make_arrays
-from ms_custom_ops.cases.knowledge import knowledge_of
 from ms_custom_ops.op_impl.mamba3_chunk_scan.golden import trapezoid
 from ms_custom_ops.op_impl.sparse_flash_attention.helpers import check_sparse_indices
 from ms_custom_ops.registry import get_op, list_ops
@@ -154,7 +154,7 @@ def test_weights_are_those_of_a_trapezoid(name, seed, tmp_path):
 def test_scores_of_the_indexer_have_no_rounding():
     """The largest shape the op takes: every partial sum is a whole number of steps below 2**24."""
     op, shape = get_op("lightning_indexer"), {"N1": 128, "D": 256}
-    makers, rng = knowledge_of(op).makers, np.random.default_rng(0)
+    makers, rng = case_data(op).makers, np.random.default_rng(0)
     most = {n: np.abs(makers[n](rng, (4096,), shape, {})).max() for n in ("query", "key", "weights")}
     assert most == {"query": 1.0, "key": 1.0, "weights": 2.0}
     assert shape["N1"] * shape["D"] * (1.0 / 0.25) ** 2 * (2.0 / 0.125) <= 2**24

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ms_custom_ops.cases.knowledge_base import Arrays, Knowledge, Maker, Symbols, lengths
+from ms_custom_ops.cases.base import Arrays, CaseData, Maker, Symbols, lengths
 from ms_custom_ops.cases.model import PlannedCase
+from ms_custom_ops.op_impl.flash_attention.golden import flash_attention
 
 _NO_RESULT = ("tiling_stgy_name", "high_precision")  # they change how, not what
 _STATISTICS = ("attention_out", "softmax_max", "softmax_sum")
@@ -56,10 +57,8 @@ def _visible(outputs: Arrays, case: PlannedCase) -> Arrays:
 
 def _forward(case: PlannedCase, rng: np.random.Generator, arrays: Arrays) -> None:
     """attention_out and its statistics, from the golden of the forward op."""
-    from ms_custom_ops.op_impl.flash_attention import golden
-
     inputs = {n: a.astype(np.float64) for n, a in arrays.items() if n not in (*_STATISTICS, "d_attention_out")}
-    found = golden.flash_attention(**_arguments(inputs, case.attrs, case.symbols))
+    found = flash_attention(**_arguments(inputs, case.attrs, case.symbols))
     rows = arrays["softmax_max"].shape[-1] - case.symbols["S1"]
     for name, array in zip(_STATISTICS, found, strict=True):
         if name in case.fills:
@@ -79,7 +78,7 @@ _MAKERS: dict[str, Maker] = {
     "actual_seq_qlen": lengths("S1"), "actual_seq_kvlen": lengths("S2"),
 }  # fmt: skip
 
-KNOWLEDGE: dict[str, Knowledge] = {
-    "flash_attention": Knowledge(_MAKERS, golden=_golden, visible=_visible),
-    "flash_attention_grad": Knowledge(_MAKERS, complete=_forward, golden=_grad_golden),
+CASES = {
+    "flash_attention": CaseData(_MAKERS, golden=_golden, visible=_visible),
+    "flash_attention_grad": CaseData(_MAKERS, complete=_forward, golden=_grad_golden),
 }

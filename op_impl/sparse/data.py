@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ms_custom_ops.cases.knowledge_base import Arrays, Knowledge, Maker, Symbols
+from ms_custom_ops.cases.base import Arrays, Symbols
 from ms_custom_ops.cases.model import PlannedCase
 from ms_custom_ops.errors import OpArgumentError, describe
 
@@ -24,7 +24,7 @@ _OF_KEYS = ("key", "value", "key_rope")
 
 
 @dataclass(frozen=True)
-class _Call:
+class SparseCall:
     """A call of any op of the family; ``paged``: keys in pages."""
 
     arrays: Mapping[str, np.ndarray]
@@ -82,7 +82,7 @@ class _Call:
         return {name: self.natural(name) for name in names if name in self.arrays}
 
 
-def _attention_arguments(call: _Call) -> dict[str, Any]:
+def attention_arguments(call: SparseCall) -> dict[str, Any]:
     """What the goldens of attention and of its gradient share; value None where key is the value."""
     given = call.same("query", "key", "value", "sparse_indices", "actual_seq_lengths_query", "actual_seq_lengths_kv",
                       "query_rope", "key_rope")  # fmt: skip
@@ -94,7 +94,7 @@ def _attention_arguments(call: _Call) -> dict[str, Any]:
             "sparse_mode": call.attrs.get("sparse_mode", 3)}  # fmt: skip
 
 
-def _sinks_of_heads(call: _Call) -> np.ndarray:
+def _sinks_of_heads(call: SparseCall) -> np.ndarray:
     """Sinks (N1,) from their rows (B, N2, S1, G padded)."""
     rows = call.arrays["sinks"][..., : call.symbols["N1"] // call.symbols["N2"]]
     if (rows != rows[:1, :, :1]).any():
@@ -102,14 +102,14 @@ def _sinks_of_heads(call: _Call) -> np.ndarray:
     return rows[0, :, 0].reshape(-1)
 
 
-def _forward(call: _Call, golden: Callable[..., Any]) -> tuple[np.ndarray, ...]:
+def forward_outputs(call: SparseCall, golden: Callable[..., Any]) -> tuple[np.ndarray, ...]:
     """attention_out, softmax_max and softmax_sum of the golden, with the batch axis of the primitive."""
     table = call.same("block_table")
-    found = golden(**_attention_arguments(call), **table, layout_query=call.layout, layout_kv=call.layout_kv)
+    found = golden(**attention_arguments(call), **table, layout_query=call.layout, layout_kv=call.layout_kv)
     return tuple(call.batched(x) for x in found)
 
 
-def _single_rows(indices: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+def single_rows(indices: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """(place of a query row, indices with the entries of that row alone)."""
     for place in np.ndindex(indices.shape[:-2]):
         alone = np.full_like(indices, -1)
@@ -117,58 +117,7 @@ def _single_rows(indices: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndar
         yield place, alone
 
 
-# ---- goldens ----
-def _attention_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str, Any], symbols: Symbols) -> Any:
-    return _forward(_Call(arrays, attrs, symbols), golden)
-
-
-def _attention_grad_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str, Any], symbols: Symbols) -> Any:
-    """delta comes from the attention_out that the op is given. d_sinks is per row: the golden of each row alone."""
-    call = _Call(arrays, attrs, symbols)
-    given = {**_attention_arguments(call), **call.same("attention_out"), "layout": call.layout}
-    d_out = call.natural("d_out")
-    found = golden(**given, d_out=d_out)
-    d_value = np.zeros_like(call.natural("value")) if found.d_value is None else found.d_value
-    outputs = [found.d_query, found.d_key, d_value, found.d_query_rope, found.d_key_rope]
-    d_sinks = None
-    if "sinks" in arrays:
-        heads = (symbols["N2"], symbols["N1"] // symbols["N2"])
-        rows = np.zeros((*d_out.shape[:-2], *heads))
-        for place, alone in _single_rows(given["sparse_indices"]):
-            d_row = np.zeros_like(d_out)
-            d_row[place] = d_out[place]
-            rows[place] = golden(**{**given, "sparse_indices": alone}, d_out=d_row).d_sinks.reshape(heads)
-        d_sinks = np.moveaxis(call.batched(rows), 1, 2)
-    return (*(None if x is None else call.batched(x) for x in outputs), d_sinks)
-
-
-def _indexer_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str, Any], symbols: Symbols) -> Any:
-    """Slots behind sparse_count hold -1 and 0."""
-    call, count = _Call(arrays, attrs, symbols), attrs.get("sparse_count", 2048)
-    given = call.same("query", "key", "weights", "actual_seq_lengths_query", "actual_seq_lengths_key", "block_table")
-    found = golden(**given, layout_query=call.layout, layout_key=call.layout_kv, sparse_count=count,
-                   sparse_mode=attrs.get("sparse_mode", 3))  # fmt: skip
-    ends = [(0, 0), (0, 0), (0, 0), (0, -count % 8)]
-    return tuple(np.pad(call.batched(x), ends, constant_values=v) for x, v in zip(found, (-1, 0), strict=True))
-
-
-def _kl_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str, Any], symbols: Symbols) -> Any:
-    """row_loss: the golden's loss of each row alone, 8 times."""
-    call = _Call(arrays, attrs, symbols)
-    given = call.same("query", "key", "query_index", "key_index", "weights", "sparse_indices", "query_rope",
-                      "key_rope", "actual_seq_lengths_query", "actual_seq_lengths_kv")  # fmt: skip
-    more = {"scale_value": attrs.get("scale_value", 1.0), "layout": call.layout,
-            "sparse_mode": attrs.get("sparse_mode", 3)}  # fmt: skip
-    found = golden(**given, **more)
-    indices = given.pop("sparse_indices")
-    loss = np.zeros((*indices.shape[:-2], 8))
-    for place, alone in _single_rows(indices):
-        loss[place] = golden(**given, **more, sparse_indices=alone).loss
-    outputs = (found.d_query_index, found.d_key_index, found.d_weights, loss)
-    return tuple(call.batched(x) for x in outputs)
-
-
-def _heads_only(outputs: Arrays, case: PlannedCase) -> Arrays:
+def heads_only(outputs: Arrays, case: PlannedCase) -> Arrays:
     """Statistics and gradients of sinks and weights without padding of the heads."""
     heads = case.symbols["N1"] // case.symbols["N2"]
     sizes = {**dict.fromkeys((*_STATISTICS, "d_sinks"), heads), "d_weights": case.symbols.get("NI")}
@@ -176,12 +125,12 @@ def _heads_only(outputs: Arrays, case: PlannedCase) -> Arrays:
 
 
 # ---- tensors that follow from others ----
-def _complete(case: PlannedCase, rng: np.random.Generator, arrays: Arrays) -> None:
+def complete(case: PlannedCase, rng: np.random.Generator, arrays: Arrays) -> None:
     """Lengths, pages, index rows, sinks, and what the forward op gives, in this order, as each follows from those
     before it. Values that a case file gives stay."""
     from ms_custom_ops.op_impl.sparse_flash_attention.golden import sparse_flash_attention
 
-    call = _Call(arrays, case.attrs, case.symbols)
+    call = SparseCall(arrays, case.attrs, case.symbols)
     made: Arrays = {}
     if "block_table" in arrays:
         made["block_table"] = _pages(call, rng)
@@ -193,7 +142,7 @@ def _complete(case: PlannedCase, rng: np.random.Generator, arrays: Arrays) -> No
         _take(case, arrays, {"sparse_indices": _index_rows(call, rng)})
     if "softmax_max" in arrays:
         wide = {n: a if a.dtype.kind in "iub" else a.astype(np.float64) for n, a in arrays.items()}
-        out, *statistics = _forward(_Call(wide, case.attrs, case.symbols), sparse_flash_attention)
+        out, *statistics = forward_outputs(SparseCall(wide, case.attrs, case.symbols), sparse_flash_attention)
         pad = [(0, 0)] * 3 + [(0, arrays["softmax_max"].shape[-1] - statistics[0].shape[-1])]
         made = {n: np.pad(x, pad) for n, x in zip(_STATISTICS, statistics, strict=True)}
         _take(case, arrays, {**made, "attention_out": out} if "attention_out" in arrays else made)
@@ -207,7 +156,7 @@ def _take(case: PlannedCase, arrays: Arrays, made: Arrays) -> None:
             arrays[name] = np.ascontiguousarray(array.astype(kind))
 
 
-def _pages(call: _Call, rng: np.random.Generator) -> np.ndarray:
+def _pages(call: SparseCall, rng: np.random.Generator) -> np.ndarray:
     """Pages of each sequence, no page of two sequences where there are two for each; -1 behind."""
     table = np.full(call.arrays["block_table"].shape, -1)
     pages, each = call.symbols["BK"], _pages_each(call)
@@ -215,12 +164,12 @@ def _pages(call: _Call, rng: np.random.Generator) -> np.ndarray:
     return table
 
 
-def _pages_each(call: _Call) -> int:
+def _pages_each(call: SparseCall) -> int:
     rows, width = call.arrays["block_table"].shape
     return min(width, call.symbols["BK"], max(call.symbols["BK"] // rows, 2))
 
 
-def _lengths(call: _Call, rng: np.random.Generator) -> Arrays:
+def _lengths(call: SparseCall, rng: np.random.Generator) -> Arrays:
     """Counts from 0 to all tokens, half of them at least in the first sequence; or, packed, inclusive prefix sums up
     to all tokens, cut at least once where there is place for two sequences, padded by the last. Packed queries and
     keys are cut at about the same shares, so that most rows of a causal mask see keys."""
@@ -244,7 +193,7 @@ def _lengths(call: _Call, rng: np.random.Generator) -> Arrays:
     return made
 
 
-def _index_rows(call: _Call, rng: np.random.Generator) -> np.ndarray:
+def _index_rows(call: SparseCall, rng: np.random.Generator) -> np.ndarray:
     """Unique ids among the visible blocks of each row, a partial last block in the last slot, then -1. Half of the
     rows and the last of a sequence are as long as they can be. Rows beyond a length hold ids that must not be read."""
     from ms_custom_ops.op_impl.sparse_flash_attention.selection import sequences
@@ -271,33 +220,8 @@ def _index_rows(call: _Call, rng: np.random.Generator) -> np.ndarray:
 
 
 # ---- values ----
-def _latent_query(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols,
+def latent_query(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols,
                   attrs: Mapping[str, Any]) -> np.ndarray:  # fmt: skip
     """Normal, times (D + rope)**-0.5 where the call does not scale the scores: those of normal keys are near 1."""
     width = symbols["D"] + attrs.get("rope_dim", symbols.get("R", 0))
     return rng.standard_normal(shape) * (1.0 if "scale_value" in attrs else width**-0.5)
-
-
-def _grid(most: int, step: float) -> Maker:
-    """Multiples of ``step``, at most ``most`` of them. Sums of products of those have no rounding in float32 for any
-    shape that the indexer takes (2**24 steps), so that its order has to be the golden's, ties by index included."""
-    return lambda rng, shape, symbols, attrs: rng.integers(-most, most + 1, shape) * step
-
-
-def _per_head(symbol: str) -> Maker:
-    """Normal times the symbol's size to the power -0.5."""
-    return lambda rng, shape, symbols, attrs: rng.standard_normal(shape) * symbols[symbol] ** -0.5
-
-
-_MAKERS: dict[str, Maker] = {"query": _latent_query, "query_rope": _latent_query}
-_INDEXER: dict[str, Maker] = {"query": _grid(4, 0.25), "key": _grid(4, 0.25), "weights": _grid(16, 0.125)}
-_KL: dict[str, Maker] = {**_MAKERS, "query_index": _per_head("DI"), "weights": _per_head("NI")}
-
-KNOWLEDGE: dict[str, Knowledge] = {
-    "lightning_indexer": Knowledge(_INDEXER, complete=_complete, golden=_indexer_golden),
-    "sparse_flash_attention": Knowledge(_MAKERS, complete=_complete, golden=_attention_golden, visible=_heads_only),
-    "sparse_flash_attention_grad": Knowledge(
-        _MAKERS, complete=_complete, golden=_attention_grad_golden, visible=_heads_only
-    ),
-    "sparse_lightning_indexer_grad_kl_loss": Knowledge(_KL, complete=_complete, golden=_kl_golden, visible=_heads_only),
-}

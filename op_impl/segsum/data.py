@@ -1,37 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Case data of the segment-sum family."""
+"""Case data that the ops of the segment-sum family share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ms_custom_ops.cases.knowledge_base import Arrays, Function, Knowledge, Lift, Symbols, lengths, uniform
-
-
-def _bounds(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols, attrs: Any) -> np.ndarray:
-    """0, rising first steps of sequences, S, and zeros behind."""
-    count = int(rng.integers(1, min(shape[0] - 1, symbols["S"]) + 1))
-    inner = rng.choice(np.arange(1, symbols["S"]), count - 1, replace=False)
-    bounds = np.zeros(shape, np.int64)
-    bounds[1:count], bounds[count] = np.sort(inner), symbols["S"]
-    return bounds
-
-
-def _sequence_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str, Any], symbols: Symbols) -> Any:
-    bounds = arrays.get("cu_seqlens")
-    if bounds is not None:
-        arrays = {**arrays, "cu_seqlens": bounds[: int(np.argmax(bounds)) + 1]}
-    return golden(**arrays, **attrs)
+from ms_custom_ops.cases.base import Arrays, Function, Lift, uniform
 
 
 def _same(outputs: list[np.ndarray]) -> list[np.ndarray]:
     return outputs
 
 
-def _chunked(matrices: Sequence[str], vectors: Sequence[str]) -> Function:
+def chunked(matrices: Sequence[str], vectors: Sequence[str]) -> Function:
     """Functions over (B, H, N, C, C) matrices and (B, H, N*C) vectors: chunks below the smallest that the kernels
     take are filled up with zeros. Calls that do not fit together go on as they are, for the op's own check."""
 
@@ -63,15 +47,6 @@ def _chunked(matrices: Sequence[str], vectors: Sequence[str]) -> Function:
     return Function((*matrices, *vectors, "chunk_size"), lower)
 
 
-_MATRICES = ("dSSdA", "SSdA")
-_SUMS = ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev")
-_DECAY = {"SSdA": uniform(-2, 0), "dA_cs": uniform(-2, 0), "dA_cs_rev": uniform(-2, 0), "da": uniform(-1, 0)}
-
-KNOWLEDGE: dict[str, Knowledge] = {
-    "bwd_dadt_cumsum": Knowledge(_DECAY),
-    "bwd_dadt_fused": Knowledge({**_DECAY, "lengths": lengths("C")}, function=_chunked(_MATRICES, _SUMS)),
-    "bwd_dtrap_ddt": Knowledge({"cu_seqlens": _bounds}, golden=_sequence_golden),
-    "bwd_segsum_dadt": Knowledge({**_DECAY, "lengths": lengths("C")}, function=_chunked(_MATRICES, ("ddt_out",))),
-    "dacs_segsum": Knowledge(_DECAY),
-    "segsum_decay": Knowledge(_DECAY),
-}
+MATRICES = ("dSSdA", "SSdA")
+SUMS = ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev")
+DECAYS = {"SSdA": uniform(-2, 0), "dA_cs": uniform(-2, 0), "dA_cs_rev": uniform(-2, 0), "da": uniform(-1, 0)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Case data of the chunked scans, Mamba-2 and Mamba-3."""
+"""Case data of the Mamba-3 scan: rows are (step, rank) pairs, the golden takes steps."""
 
 from __future__ import annotations
 
@@ -8,46 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ms_custom_ops.cases.knowledge_base import Arrays, Knowledge, Maker, Symbols, uniform
+from ms_custom_ops.cases.base import Arrays, CaseData, Maker, Symbols
 from ms_custom_ops.cases.model import PlannedCase
 from ms_custom_ops.errors import OpArgumentError, describe
-
-_CHUNK = 64  # default of chunk_size
-
-
-def _first_chunks(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols, attrs: Any) -> np.ndarray:
-    """First chunks of NS packed sequences, the number of chunks behind them, and padding."""
-    count, chunks = symbols["NS"], symbols["S"] // attrs.get("chunk_size", _CHUNK)
-    first = np.full(shape, -1)
-    first[:count] = [0, *np.sort(rng.integers(0, chunks + 1, count - 1))]
-    first[count] = chunks
-    return first
+from ms_custom_ops.op_impl.mamba3_chunk_scan.golden import trapezoid
+from ms_custom_ops.op_impl.ssd_chunk_scan.cases import first_chunks, packed_bounds, scaled
 
 
-def _scaled(scale: float, per_state: bool = False) -> Maker:
-    """Normal times ``scale``, and N**-0.25 for factors of a product over the N states."""
-
-    def make(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols, attrs: Any) -> np.ndarray:
-        return rng.standard_normal(shape) * scale * (symbols["N"] ** -0.25 if per_state else 1.0)
-
-    return make
-
-
-def _bounds(arrays: Arrays, attrs: Mapping[str, Any], symbols: Symbols) -> np.ndarray | None:
-    """First row of each packed sequence and the number of rows; None for a dense batch."""
-    first = arrays.get("first_chunks")
-    return None if first is None else first[: symbols["NS"] + 1] * attrs.get("chunk_size", _CHUNK)
-
-
-def _scan_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str, Any], symbols: Symbols) -> Any:
-    """The golden's names, and steps for chunks; its gradients in the order of the returns."""
-    names = {"b": "B", "c": "C", "d_final_states": "d_final"}
-    given: dict[str, Any] = {names.get(n, n): a for n, a in arrays.items() if n != "first_chunks"}
-    found = golden(**given, cu_seqlens=_bounds(arrays, attrs, symbols))  # chunk_size changes how, not what
-    return tuple(found[n] for n in ("x", "da", "B", "C", "initial_states")) if isinstance(found, dict) else found
-
-
-# ---- Mamba-3: rows are (step, rank) pairs, the golden takes steps ----
 def _rank(attrs: Mapping[str, Any]) -> int:
     return attrs.get("rank", 1)
 
@@ -61,14 +28,12 @@ def _decays(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols, 
 
 def _step_bounds(arrays: Arrays, attrs: Mapping[str, Any], symbols: Symbols) -> np.ndarray:
     """First step of each sequence and the number of steps, of one batch entry."""
-    bounds = _bounds(arrays, attrs, symbols)
+    bounds = packed_bounds(arrays, attrs, symbols)
     return (np.array([0, symbols["S"]]) if bounds is None else bounds) // _rank(attrs)
 
 
 def _trapezoid_weights(case: PlannedCase, rng: np.random.Generator, arrays: Arrays) -> None:
     """factor and gamma from step sizes and trapezoid weights, the same in all rows of a step."""
-    from ms_custom_ops.op_impl.mamba3_chunk_scan.golden import trapezoid
-
     steps, rank = arrays["da"][..., :: _rank(case.attrs)].shape, _rank(case.attrs)
     dt, trap = np.log1p(np.exp(rng.standard_normal(steps) - 1)), rng.standard_normal(steps)
     weights = trapezoid(dt, trap, _step_bounds(arrays, case.attrs, case.symbols))
@@ -135,22 +100,15 @@ def _first_rows(outputs: Arrays, case: PlannedCase) -> Arrays:
     return {n: x[..., :: _rank(case.attrs)] if n == "d_da" else x for n, x in outputs.items()}
 
 
-# x is dt*x of a model: dt about 0.1 and products c.b of size 1, as after its projections, keep y near 1. The mixed
-# standard has an absolute part, so that it can only be asked of results of that size.
-_MAMBA2: dict[str, Maker] = {
-    "da": uniform(-0.1, 0), "x": _scaled(0.1), "b": _scaled(1, True), "c": _scaled(1, True),
-    "dy": _scaled(0.1), "initial_states": _scaled(0.1), "d_final_states": _scaled(0.1), "first_chunks": _first_chunks,
-}  # fmt: skip
-_MAMBA3: dict[str, Maker] = {
-    "da": _decays, "v": _scaled(0.1), "k": _scaled(1, True), "q": _scaled(1, True), "d_o": _scaled(0.1),
-    "initial_states": _scaled(0.1), "d_final_states": _scaled(0.1), "first_chunks": _first_chunks,
+_MAKERS: dict[str, Maker] = {
+    "da": _decays, "v": scaled(0.1), "k": scaled(1, True), "q": scaled(1, True), "d_o": scaled(0.1),
+    "initial_states": scaled(0.1), "d_final_states": scaled(0.1), "first_chunks": first_chunks,
 }  # fmt: skip
 
-KNOWLEDGE: dict[str, Knowledge] = {
-    "mamba3_chunk_scan": Knowledge(_MAMBA3, complete=_trapezoid_weights, golden=_mamba3_golden),
-    "mamba3_chunk_scan_grad": Knowledge(
-        _MAMBA3, complete=_trapezoid_weights, golden=_mamba3_grad_golden, visible=_first_rows
+
+CASES = {
+    "mamba3_chunk_scan": CaseData(_MAKERS, complete=_trapezoid_weights, golden=_mamba3_golden),
+    "mamba3_chunk_scan_grad": CaseData(
+        _MAKERS, complete=_trapezoid_weights, golden=_mamba3_grad_golden, visible=_first_rows
     ),
-    "ssd_chunk_scan": Knowledge(_MAMBA2, golden=_scan_golden),
-    "ssd_chunk_scan_grad": Knowledge(_MAMBA2, golden=_scan_golden),
 }

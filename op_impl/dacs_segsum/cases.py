@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Case data of dacs_segsum."""
+
+from __future__ import annotations
+
+from ms_custom_ops.cases.base import CaseData
+from ms_custom_ops.op_impl.segsum.data import DECAYS
+
+CASES = {"dacs_segsum": CaseData(DECAYS)}
