@@ -111,6 +111,25 @@ uint8_t* Machine::write_any(const Instr& in, int tensor, Wide lo, Wide hi) {
   return at;
 }
 
+uint8_t* Machine::move_operand(const Instr& in, int tensor, Wide extent, bool written, int64_t& room) {
+  const Operand& o = in.tensors[size_t(tensor)];
+  const bool adds = written && atomic != kDTypes;
+  room = INT64_MAX;
+  if (program.buffers[o.buffer].scope != GM)
+    return written ? write(in, tensor, 0, extent) : read(in, tensor, 0, extent);
+  if (uint8_t* at = near(o, in.loc, 0, extent, !adds)) return at;
+  const View& view = views_[o.buffer];
+  const int64_t elements = eval(o.offset, in.loc).i;
+  const Wide start = Wide(elements) * o.size, end = start + extent;
+  if (elements >= 0 && end > view.size &&
+      end <= (Wide(view.size) + kBlockBytes - 1) / kBlockBytes * kBlockBytes + kBlockBytes) {
+    room = std::max<int64_t>(0, view.size - int64_t(start));
+    if (!adds && !log_.empty() && log_.touches(o.buffer)) settle();
+    return view.base + (room ? int64_t(start) : 0);
+  }
+  return locate(o, in.op->name.c_str(), in.op->tensors[size_t(tensor)].c_str(), in.loc, 0, extent, !adds);
+}
+
 void Machine::to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* bytes, int64_t size) {
   if (atomic == kDTypes) {
     std::memmove(at, bytes, size_t(size));

@@ -55,6 +55,11 @@ class Machine {
     return at;
   }
 
+  // Address of a move's operand of `extent` bytes. Memory on the device is allocated as ALIGN_UP(n, 32) + 32 bytes, so
+  // a move of whole blocks may end behind a GM tensor by that much; `room` is then what of the extent the tensor
+  // holds, else INT64_MAX.
+  uint8_t* move_operand(const Instr& in, int tensor, Wide extent, bool written, int64_t& room);
+
   Scope scope(const Instr& in, int tensor) const { return program.buffers[in.tensors[size_t(tensor)].buffer].scope; }
   [[noreturn]] void refuse(const Instr& in, const char* what, const std::string& given,
                            const std::string& accepted) const {

@@ -50,6 +50,23 @@ void land(Machine& m, const Instr& in, uint8_t* dst, int64_t dst_step, const uin
   for (int64_t n = 0; n < count; ++n) m.to_gm(in, 0, dst + n * dst_step, src + n * src_step, length);
 }
 
+// Bursts of which some end behind the GM tensor on one side: what is read there is zero, what is written there is
+// dropped.
+void move_to_tail(Machine& m, const Instr& in, uint8_t* dst, int64_t dst_step, int64_t dst_room, const uint8_t* src,
+                  int64_t src_step, int64_t src_room, int64_t count, int64_t length) {
+  const auto held = [length](int64_t room, Wide first) { return int64_t(std::clamp<Wide>(room - first, 0, length)); };
+  for (int64_t n = 0; n < count; ++n) {
+    const int64_t have = held(src_room, Wide(n) * src_step), take = held(dst_room, Wide(n) * dst_step);
+    if (dst_room != INT64_MAX) {
+      if (take) land(m, in, dst + n * dst_step, take, src + n * src_step, take, 1, take);
+      continue;
+    }
+    uint8_t* to = dst + n * dst_step;
+    if (have) std::memmove(to, src + n * src_step, size_t(have));
+    std::memset(to + have, 0, size_t(length - have));
+  }
+}
+
 }  // namespace
 
 void check_data_move(const Program& p, const Instr& in) {
@@ -61,9 +78,13 @@ void run_data_move(Machine& m, const Instr& in) {
   const int64_t count = m.arg(in, 0), length = m.arg(in, 1);
   const int64_t src_step = step_of(m, in, length, m.arg(in, 2)), dst_step = step_of(m, in, length, m.arg(in, 3));
   const Bursts from{count, length, src_step}, to{count, length, dst_step};
-  const uint8_t* src = m.read(in, 1, 0, from.extent());
-  uint8_t* dst = m.write(in, 0, 0, to.extent());
+  int64_t src_room, dst_room;
+  const uint8_t* src = m.move_operand(in, 1, from.extent(), false, src_room);
+  uint8_t* dst = m.move_operand(in, 0, to.extent(), true, dst_room);
   if (to.extent() == 0) return;
+  if (src_room != INT64_MAX || dst_room != INT64_MAX) {
+    return move_to_tail(m, in, dst, dst_step, dst_room, src, src_step, src_room, count, length);
+  }
   land(m, in, dst, dst_step, src, src_step, count, length);
 }
 

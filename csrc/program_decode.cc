@@ -69,7 +69,8 @@ Buffer read_buffer(Reader& in, const Strings& strings) {
   return b;
 }
 
-void place_buffer(Program& p, const Buffer& b) {
+// A local tensor occupies whole blocks and may be used to their end.
+void place_buffer(Program& p, Buffer& b) {
   if (b.scope == GM) {
     if (b.size_bytes < -1) fail("program bytes: buffer %s has %lld bytes", b.name.c_str(), (long long)b.size_bytes);
     return;
@@ -80,6 +81,8 @@ void place_buffer(Program& p, const Buffer& b) {
          (long long)b.address, (long long)(uint64_t(b.address) + uint64_t(b.size_bytes)), kScopeName[b.scope],
          (long long)have, p.location(b.loc).c_str());
   }
+  const int64_t rest = (kBlockBytes - b.size_bytes % kBlockBytes) % kBlockBytes;
+  b.size_bytes += std::min(rest, have - b.address - b.size_bytes);
   p.arena_bytes[b.scope] = std::max(p.arena_bytes[b.scope], b.address + b.size_bytes);
 }
 
@@ -229,7 +232,7 @@ std::unique_ptr<Program> decode_program(const uint8_t* bytes, size_t size) {
     const std::string& file = in.string(strings);
     p->locations.emplace_back(file, in.take<uint32_t>());
   }
-  for (const Buffer& b : p->buffers) place_buffer(*p, b);
+  for (Buffer& b : p->buffers) place_buffer(*p, b);
   read_gm_lists(in, *p);
   const uint32_t meta = in.count(8);
   for (uint32_t i = 0; i < meta; ++i) {

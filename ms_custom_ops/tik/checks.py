@@ -193,13 +193,23 @@ def check_dense(b: Builder, tensor: Tensor, api: str, name: str, need: int) -> N
     check_extent(tensor, need * SIZE[tensor.dtype], api, name)
 
 
-def check_extent(tensor: Tensor, need: int | None, api: str, name: str) -> None:
-    """TikOverflowError when an operand needs more bytes than lie between its start and the tensor's end."""
+def check_extent(tensor: Tensor, need: int | None, api: str, name: str, moves_blocks: bool = False) -> None:
+    """TikOverflowError when an operand needs more bytes than lie between its start and the end of its memory.
+
+    A local tensor occupies whole 32-byte blocks. The device allocates ALIGN_UP(n, 32) + 32 bytes for a GM tensor,
+    which only a move of whole blocks (``moves_blocks``) may reach.
+    """
     if need is None:
         return
     left = tensor.bytes_left()
     if left is not None and need > left:
         size = SIZE[tensor._dtype]
+        assert tensor.total is not None
+        spare = -tensor.total * size % BLOCK_BYTES
+        if tensor.storage.buffer.scope == ir.GM:
+            spare = spare + BLOCK_BYTES if moves_blocks else 0
+        if need <= left + spare:
+            return
         raise TikOverflowError(
             f"{api}: {name} ({tensor.name}) overflow: elements needed {-(-need // size) + tensor.offset}, "
             f"elements there {tensor.total}",

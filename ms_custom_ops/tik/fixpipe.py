@@ -33,7 +33,8 @@ class FixpipeMixin:
 
     def fixpipe(self, dst, src, cburst_num, burst_len, dst_stride, src_stride, extend_params=None):
         """L0C to GM: ``cburst_num`` bursts of ``burst_len`` 32-byte units of the source dtype; gaps: dst_stride
-        in 32 bytes, src_stride in 256 elements.
+        in 32 bytes, src_stride in 256 elements. A burst of src starts at a fractal: src of a matmul is [N1, M, 16]
+        with M = m rounded up to 16, dst [N1, m, 16].
 
         ``extend_params``: ``quantize_params`` {"mode": "fp322fp16", "int322fp16" or (910B) "fp322bf16",
         "mode_param": number, float16 Scalar, or a tensor of 16 float16 or uint64 scales per burst}; ``relu``; not
@@ -54,7 +55,10 @@ class FixpipeMixin:
         bursts = ranged(cburst_num, api, "cburst_num", 1, 4095)
         length = ranged(burst_len, api, "burst_len", 1, 65535)
         dst_gap = ranged(dst_stride, api, "dst_stride", 0, 65535) * BLOCK_BYTES
-        src_gap = ranged(src_stride, api, "src_stride", 0, 65535) * (FRACTAL_ELEMENTS * SIZE[src.dtype])
+        fractal = FRACTAL_ELEMENTS * SIZE[src.dtype]
+        # src is [N1, M, N0] with M a multiple of 16, so that a burst of m rows is followed by the rest of its fractal.
+        rest = (fractal - length * BLOCK_BYTES % fractal) % fractal
+        src_gap = ranged(src_stride, api, "src_stride", 0, 65535) * fractal + rest
         check_start(src, api, "src")
         if all(v.__class__ is int for v in (bursts, length, dst_gap, src_gap)):
             burst = length * BLOCK_BYTES

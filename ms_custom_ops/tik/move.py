@@ -7,7 +7,7 @@ from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError, describe
 from ms_custom_ops.program import ir
-from ms_custom_ops.program.dtypes import FLOATS, SIZE
+from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.isa import BLOCK_BYTES
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_apart, check_extent, check_start, ranged
@@ -58,17 +58,6 @@ def _span(nburst: Any, burst: Any, gap: Any) -> int | None:
     if nburst.__class__ is int and burst.__class__ is int and gap.__class__ is int:
         return (nburst - 1) * (burst + gap) + burst
     return None
-
-
-def last_block_missing(tensor: Tensor, span: int) -> int:
-    """Bytes that a read of ``span`` bytes lacks when it ends beyond the tensor but inside its last 32-byte block;
-    0 otherwise."""
-    left = tensor.bytes_left()
-    if left is None or not 0 < span - left < BLOCK_BYTES or left <= 0:
-        return 0
-    assert tensor.total is not None
-    end, total = tensor.offset * SIZE[tensor._dtype] + span, tensor.total * SIZE[tensor._dtype]
-    return end - total if end <= -(-total // BLOCK_BYTES) * BLOCK_BYTES else 0
 
 
 class MoveMixin:
@@ -194,18 +183,14 @@ class MoveMixin:
             self._move_l0c(api, dst, src, nburst, burst, src_gap, dst_gap, deqscale, relu, block_mode, extra, store)
             return
         self._plain_arguments(api, route, deqscale, relu, extra)
-        if dst._dtype != src._dtype:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtype of dst, {dst.dtype}")
+        if SIZE[dst._dtype] != SIZE[src._dtype]:
+            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtypes of the width of dst, {dst.dtype}")
         for t, name, gap in ((dst, "dst", dst_gap), (src, "src", src_gap)):
             if t.offset.__class__ is int:
                 check_start(t, api, name)
             span = _span(nburst, burst, gap)
             if span is not None:
-                missing = last_block_missing(t, span * BLOCK_BYTES) if name == "src" and route[0] == ir.GM else 0
-                if missing:
-                    self._move_with_tail(dst, src, nburst, burst, src_gap, dst_gap, missing)
-                    return
-                check_extent(t, span * BLOCK_BYTES, api, name)
+                check_extent(t, span * BLOCK_BYTES, api, name, True)
         if dst.storage is src.storage:
             self._check_move_overlap(api, dst, src, nburst, burst, src_gap, dst_gap)
         b.body.append(
@@ -221,9 +206,9 @@ class MoveMixin:
     def _plain_arguments(self, api: str, route: tuple[str, str], deqscale: Any, relu: Any, extra: tuple) -> None:
         """A move that does not touch L0C converts nothing."""
         b = self._b
-        if extra:
+        if any(v not in (0, None) for v in extra):
             self._pad_mode(api, route, extra)
-        if deqscale is not None or relu:
+        if relu or not (deqscale is None or deqscale.__class__ is int and deqscale == 0):
             raise b.fail(
                 TikError,
                 api,
@@ -245,23 +230,6 @@ class MoveMixin:
             )
         if len(extra) > 1 or extra[0] not in (0, None):
             raise b.fail(TikSupportError, api, "PadMode", ", ".join(map(str, extra)), "0")
-
-    def _move_with_tail(
-        self, dst: Tensor, src: Tensor, nburst: int, burst: int, src_gap: int, dst_gap: int, missing: int
-    ) -> None:
-        """A read from GM that ends ``missing`` bytes beyond the tensor, inside its last 32-byte block: the last
-        burst takes the bytes that are there, the rest of its last block is undefined."""
-        b = self._b
-        length, gaps, loc = burst * BLOCK_BYTES, (src_gap * BLOCK_BYTES, dst_gap * BLOCK_BYTES), b.loc()
-        if nburst > 1:
-            b.body.append(ir.Instr("data_move", (dst.ref(), src.ref()), (nburst - 1, length, *gaps), (), loc))
-        size = SIZE[dst._dtype]
-        refs = [
-            ir.Ref(t.storage.buffer, t._dtype, t.offset + (nburst - 1) * (length + gap) // size)
-            for t, gap in ((dst, gaps[1]), (src, gaps[0]))
-        ]
-        value = b.immediate(0.0 if dst._dtype in FLOATS else 0, dst._dtype)
-        b.body.append(ir.Instr("data_move_pad", tuple(refs), (1, length - missing, 0, 0, 0, 0, value), (), loc))
 
     def _check_move_overlap(
         self, api: str, dst: Tensor, src: Tensor, nburst: Any, burst: Any, src_gap: Any, dst_gap: Any

@@ -233,16 +233,16 @@ def _divide(b: Builder) -> None:
 
 
 def _load(b: Builder) -> None:
-    b.body.append(ir.Load(b.register("r", "int64"), ref(b.local("u", "ub", "int16", 8), 6), b.loc()))
+    b.body.append(ir.Load(b.register("r", "int64"), ref(b.local("u", "ub", "int16", 16), 14), b.loc()))
 
 
 def _store(b: Builder) -> None:
-    b.body.append(ir.Store(ref(b.local("u", "ub", "int16", 8), 8), const(1, "int16"), b.loc()))
+    b.body.append(ir.Store(ref(b.local("u", "ub", "int16", 16), 16), const(1, "int16"), b.loc()))
 
 
 def _move(b: Builder) -> None:
-    y, u = b.gm("y", "int32", 8, "output"), b.local("u", "ub", "int32", 16)
-    b.instr("data_move", {"dst": ref(y), "src": ref(u)}, nburst=2, burst=32)
+    y, u = b.gm("y", "int32", 8, "output"), b.local("u", "ub", "int32", 24)
+    b.instr("data_move", {"dst": ref(y), "src": ref(u)}, nburst=3, burst=32)
 
 
 def _atomic(b: Builder) -> None:

@@ -90,8 +90,8 @@ def test_move_beyond_its_tensor(args):
 def test_gm_is_checked_against_what_is_fed():
     b, u, _ = ub_pair()
     x = b.gm("x", "float16", 127, "input")
-    b.instr("data_move", [ref(u), ref(x)], nburst=1, burst=256)
-    fails(b, "data_move: src needs bytes [0, 256) of x, it has 254")
+    b.instr("data_move", [ref(u), ref(x, 17)], nburst=1, burst=256)
+    fails(b, "data_move: src needs bytes [34, 290) of x, it has 254")
 
 
 @pytest.mark.parametrize(

@@ -84,10 +84,10 @@ def test_square_root_of_a_negative_integer():
 
 def test_load_and_store_beyond_the_tensor():
     def load(b):
-        u = b.local("u", "ub", "int16", 8)
-        b.body.append(ir.Load(b.register("r", "int64"), ref(u, 6), b.loc()))
+        u = b.local("u", "ub", "int16", 16)
+        b.body.append(ir.Load(b.register("r", "int64"), ref(u, 14), b.loc()))
 
-    assert statement_error(load) == "load: src needs bytes [12, 20) of u, it has 16 [kernel.py:2]"
+    assert statement_error(load) == "load: src needs bytes [28, 36) of u, it has 32 [kernel.py:2]"
 
     def one_byte(b):
         u = b.local("u", "ub", "int8", 32)
@@ -96,10 +96,10 @@ def test_load_and_store_beyond_the_tensor():
     assert statement_error(one_byte) == "load: src needs bytes [32, 33) of u, it has 32 [kernel.py:2]"
 
     def store(b):
-        u = b.local("u", "ub", "int16", 8)
+        u = b.local("u", "ub", "int16", 16)
         b.body.append(ir.Store(ref(u, -1), const(1, "int16"), b.loc()))
 
-    assert statement_error(store) == "store: dst needs bytes [-2, 0) of u, it has 16 [kernel.py:2]"
+    assert statement_error(store) == "store: dst needs bytes [-2, 0) of u, it has 32 [kernel.py:2]"
 
 
 @pytest.mark.parametrize(

@@ -157,9 +157,9 @@ def test_failing_kernel_names_its_line() -> None:
     t.data_move(y[s], ub, 0, 1, 1, 0, 0)
     t.BuildCCE("beyond", inputs=[s], outputs=[y])
     with pytest.raises(
-        EngineError, match=r"data_move: dst needs bytes \[2, 34\) of y, it has 32 \[.*test_tikdb_run.py"
+        EngineError, match=r"data_move: dst needs bytes \[34, 66\) of y, it has 32 \[.*test_tikdb_run.py"
     ):
-        t.tikdb.start_debug({"s": 1}, interactive=False)
+        t.tikdb.start_debug({"s": 17}, interactive=False)
 
 
 def dynamic() -> Any:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ms_custom_ops.engine.reference.call import Call, instruction
-from ms_custom_ops.engine.reference.memory import Operand
-from ms_custom_ops.engine.reference.move import round_up
+from ms_custom_ops.engine.reference.memory import Operand, round_up
 from ms_custom_ops.engine.reference.numbers import fused_multiply_add, narrow, widen
 from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_ELEMENTS
 

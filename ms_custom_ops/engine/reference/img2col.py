@@ -13,8 +13,7 @@ import numpy as np
 
 from ms_custom_ops.engine.reference.call import Call, instruction
 from ms_custom_ops.engine.reference.cube import ACCEPTED, SIDE, k0_of, l0c_offsets, product
-from ms_custom_ops.engine.reference.memory import Operand
-from ms_custom_ops.engine.reference.move import round_up
+from ms_custom_ops.engine.reference.memory import Operand, round_up
 from ms_custom_ops.engine.reference.numbers import narrow, widen
 from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES
 

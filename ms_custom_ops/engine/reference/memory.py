@@ -13,10 +13,16 @@ import numpy as np
 from ms_custom_ops.errors import EngineError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.isa import BLOCK_BYTES
 
 POISON = 0xFF  # NaN in every float format, -1 or the largest value as an integer
 
 _NOTHING = np.zeros(0, np.uint8)  # a GM buffer that nobody feeds
+
+
+def round_up(value: int, unit: int) -> int:
+    """``value`` up to the next multiple of ``unit``."""
+    return -(-value // unit) * unit
 
 
 def bytes_of(array: np.ndarray) -> np.ndarray:
@@ -91,7 +97,11 @@ class BlockMemory:
     def alloc(self, buffer: ir.Buffer) -> None:
         """The buffer comes to life with undefined content."""
         if buffer.scope != ir.GM:
-            self.arenas[buffer.scope][buffer.address : buffer.address + buffer.size_bytes] = POISON
+            self.arenas[buffer.scope][buffer.address : buffer.address + self.occupied(buffer)] = POISON
+
+    def occupied(self, buffer: ir.Buffer) -> int:
+        """Bytes of a local tensor: it occupies whole blocks and may be used to their end."""
+        return min(round_up(buffer.size_bytes, BLOCK_BYTES), self.arenas[buffer.scope].size - buffer.address)
 
     def operand(self, op: str, name: str, ref: ir.Ref, offset: int, where: str) -> Operand:
         """An instruction's operand ``name`` at ``offset`` elements into its buffer."""
@@ -107,7 +117,7 @@ class BlockMemory:
             ref.dtype,
             self.arenas[buffer.scope],
             buffer.address,
-            buffer.size_bytes,
+            self.occupied(buffer),
             offset,
             buffer.scope,
         )
@@ -136,13 +146,24 @@ class Operand:
         self.storage, self.low, self.bytes, self.scope = storage, low, size_bytes, scope
         self.start = low + offset * self.size
 
-    def check(self, first: int, end: int) -> None:
-        """Bytes [first, end) from the operand's start must lie in its tensor."""
+    def check(self, first: int, end: int, spare: int = 0) -> None:
+        """Bytes [first, end) from the operand's start must lie in its tensor, or ``spare`` bytes behind it."""
         a, b = self.start - self.low + first, self.start - self.low + end
-        if first < end and (a < 0 or b > self.bytes):
+        if first < end and (a < 0 or b > self.bytes + spare):
             raise EngineError(
                 f"{self.op}: {self.name} needs bytes [{a}, {b}) of {self.tensor}, it has {self.bytes} [{self.where}]"
             )
+
+    @property
+    def tail(self) -> int:
+        """Bytes behind a GM tensor that moves of whole blocks may reach: the device allocates ALIGN_UP(n, 32) + 32."""
+        if not self.is_gm or self.storage is _NOTHING:
+            return 0
+        return round_up(self.bytes, BLOCK_BYTES) + BLOCK_BYTES - self.bytes
+
+    def held(self, first: int, count: int) -> int:
+        """How many of ``count`` bytes from byte ``first`` of the operand lie in its tensor."""
+        return min(max(self.bytes - (self.start - self.low + first), 0), count)
 
     @property
     def is_gm(self) -> bool:

@@ -9,17 +9,12 @@ import numpy as np
 
 from ms_custom_ops.engine.reference.call import Call, instruction
 from ms_custom_ops.engine.reference.convert import from_l0c
-from ms_custom_ops.engine.reference.memory import Operand
+from ms_custom_ops.engine.reference.memory import Operand, round_up
 from ms_custom_ops.engine.reference.numbers import narrow, widen
 from ms_custom_ops.engine.reference.transpose import SIDE, transposed_fractal
 from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_ELEMENTS
 
 _QUANTIZE = {0: None, 1: ("float32", "float16"), 2: ("int32", "float16")}
-
-
-def round_up(value: int, unit: int) -> int:
-    """``value`` up to the next multiple of ``unit``."""
-    return -(-value // unit) * unit
 
 
 def _numbers(call: Call, *names: str) -> list[int]:
@@ -58,11 +53,23 @@ def _bursts(
 
 @instruction("data_move")
 def data_move(call: Call) -> None:
-    """Bursts of bytes as they are; not from GM to GM."""
-    if call["dst"].is_gm:
-        call.need_on_chip(call["src"])
+    """Bursts of bytes as they are; not from GM to GM. Behind a GM tensor, in the rest of its allocation, zeros are
+    read and what is written is dropped."""
+    dst, src = call["dst"], call["src"]
+    if dst.is_gm:
+        call.need_on_chip(src)
     nburst, burst, src_gap, dst_gap = _numbers(call, "nburst", "burst", "src_gap", "dst_gap")
-    _bursts(call, nburst, (burst, burst + dst_gap), (burst, burst + src_gap), lambda raw: raw)
+    if not nburst or not burst:
+        return
+    for operand, gap in ((src, src_gap), (dst, dst_gap)):
+        operand.check(0, (nburst - 1) * (burst + gap) + burst, operand.tail)
+    for n in range(nburst):
+        source, target = n * (burst + src_gap), n * (burst + dst_gap)
+        raw = np.zeros(burst, np.uint8)
+        have, take = src.held(source, burst), dst.held(target, burst)
+        raw[:have] = src.view(source, have)
+        if take:
+            _land(call, target, raw[:take])
 
 
 @instruction("data_move_l0c")
