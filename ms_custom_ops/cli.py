@@ -86,22 +86,23 @@ def info(ctx: click.Context, op: str) -> None:
 
 @main.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and print the diff when the files differ.")
-@click.option("--output", type=FOLDER, default=None, help="Folder of the generated files; default: the package.")
+@click.option("--output", type=FOLDER, default=None, help="Folder of the generated file; default: the package.")
 @click.pass_context
 def gen(ctx: click.Context, check: bool, output: Path | None) -> None:
-    """Write gen_ops_prim.py and gen_ops_def.py from the op_info files."""
+    """Write the primitives and functions of the ops, mco_generated_ops.py, from the op_info files."""
     from ms_custom_ops.registry import generate
 
     folder = output or generate.output_folder()
     if not check:
-        for path in generate.write(_registry(ctx), folder):
+        path = generate.write(_registry(ctx), folder)
+        if path is not None:
             click.echo(f"wrote {path}")
         return
     diff = generate.drift(_registry(ctx), folder)
     if diff:
         click.echo(diff, nl=False)
-        raise click.ClickException(f"generated files in {folder} differ from op_info; run: ms-custom-ops gen")
-    click.echo("generated files agree with op_info")
+        raise click.ClickException(f"{folder / generate.GENERATED_FILE} differs from op_info; run: ms-custom-ops gen")
+    click.echo("the generated file agrees with op_info")
 
 
 @main.command("check")

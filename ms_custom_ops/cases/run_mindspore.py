@@ -11,7 +11,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
 
-from ms_custom_ops import gen_ops_def
+from ms_custom_ops import mco_generated_ops
 from ms_custom_ops import soc as chips
 from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.data import numpy_dtype
@@ -83,7 +83,7 @@ def _function(case: PlannedCase) -> tuple[Callable[..., Any], list[str]]:
     """The function, and the tensors it takes, in order."""
     names = [arg.name for arg in case.op.tensors]
     if case.form == "primitive":
-        return getattr(gen_ops_def, case.op.function_name), names
+        return getattr(mco_generated_ops, case.op.function_name), names
     form = case_data(case.op).function
     assert form is not None  # the reader refuses the form otherwise
     names = [name for name in names if name in form.parameters]

@@ -16,7 +16,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mindspore import ops
+import numpy as np
+from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
 # What MindSpore's own functional ops use to build a primitive inside construct; private, so it is named only
@@ -26,11 +27,14 @@ from mindspore.ops._primitive_cache import _get_cache_prim as prim_cache
 from ms_custom_ops import compiler, engine
 from ms_custom_ops.cache import default_cache
 from ms_custom_ops.errors import OpArgumentError, describe
-from ms_custom_ops.registry import OpSpec, get_op
+from ms_custom_ops.registry import ABSENT_DTYPE, ABSENT_SHAPE, OpSpec, get_op
 from ms_custom_ops.registry.call_values import full_attrs
 from ms_custom_ops.soc import current_soc
 
-__all__ = ["TikCustom", "dtype_name", "prim_cache"]
+__all__ = ["ABSENT", "OpPrimitive", "TikCustom", "dtype_name", "prim_cache"]
+
+# What an absent optional tensor is at the primitive: integers, which mixed precision leaves alone.
+ABSENT = Tensor(np.zeros(ABSENT_SHAPE, ABSENT_DTYPE))
 
 _FUNCTION = "mco_op"
 _DTYPES = {
@@ -180,3 +184,29 @@ class TikCustom(ops.Custom):
         if len(call.returns) == 1:
             return {"shape": out_shapes[0], "dtype": out_dtypes[0], "value": None}
         return {"shape": out_shapes, "dtype": out_dtypes, "value": None}
+
+
+class OpPrimitive(TikCustom):
+    """Base of the generated primitives: the primitive of the op called ``OP``.
+
+    Args:
+        present: one flag per OPTIONAL tensor argument, in order; absent ones are passed as ABSENT.
+        values: attributes in the op's order; those with a default may be left out.
+        named: attributes by name.
+    """
+
+    OP = ""
+
+    def __init__(self, present: Sequence[bool] = (), *values: Any, **named: Any):
+        spec = get_op(self.OP)
+        names = [arg.name for arg in spec.attributes]
+        if len(values) > len(names) or set(named) & set(names[: len(values)]):
+            given = f"{len(values)} values and {', '.join(named) or 'no names'}"
+            raise OpArgumentError(describe(self.OP, "attributes", given, f"one of each: {', '.join(names) or 'none'}"))
+        attrs = full_attrs(spec, {**dict(zip(names, values, strict=False)), **named})
+        present = tuple(bool(flag) for flag in present)
+        super().__init__(self.OP, attrs, present, self.gradient(present, *attrs.values()))
+
+    def gradient(self, present: tuple[bool, ...], *values: Any) -> Any:
+        """The bprop for these flags and attributes, a plain ``def`` in the generated file; None for an op without."""
+        return None

@@ -14,7 +14,7 @@ import numpy as np
 from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
-from ms_custom_ops import gen_ops_def
+from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.mindspore.attention_plan import OP, Operand, plan_call
 from ms_custom_ops.mindspore.custom import dtype_name
 from ms_custom_ops.registry import get_op
@@ -223,7 +223,7 @@ def flash_attention(
         real_shift = pad_last(ops.cast(ops.stop_gradient(real_shift), query.dtype), pad_s2, 0.0)
     if drop_mask is not None:
         drop_mask = pad_last(_flags(ops.stop_gradient(drop_mask)), pad_s2, 0.0)
-    out, softmax_max, softmax_sum = gen_ops_def.flash_attention(
+    out, softmax_max, softmax_sum = mco_generated_ops.flash_attention(
         pad_last(query, pad_d, 0.0),
         pad_last(key, pad_d, 0.0),
         pad_last(value, pad_d, 0.0),

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import inspect
 
-from ms_custom_ops import gen_ops_def
+from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.mindspore.alibi import alibi_slopes
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.flash_attention_score import flash_attention_score
@@ -54,7 +54,7 @@ __all__ = [
     "ssd_chunk_scan",
 ]
 
-for _name, _value in list(vars(gen_ops_def).items()):
-    if inspect.isfunction(_value) and _value.__module__ == gen_ops_def.__name__ and _name not in __all__:
+for _name, _value in list(vars(mco_generated_ops).items()):
+    if inspect.isfunction(_value) and _value.__module__ == mco_generated_ops.__name__ and _name not in __all__:
         globals()[_name] = _value
         __all__ += [_name]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from mindspore import Parameter, Tensor, ops
 from mindspore.common import dtype as mstype
 
-from ms_custom_ops import gen_ops_def
+from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.mindspore.segsum_slots import (
     about,
     bounds_or_none,
@@ -68,7 +68,7 @@ def bwd_segsum_dadt(
         return ddt_out
     bounds = bounds_or_none(cu_seqlens)
     start = ops.cast(ddt_out, mstype.float32) if through_float32 else ddt_out
-    ddt = gen_ops_def.bwd_segsum_dadt(
+    ddt = mco_generated_ops.bwd_segsum_dadt(
         wide(dSSdA, widen),
         wide(SSdA, widen),
         to_slots(start, bounds, plan),
@@ -109,7 +109,7 @@ def dacs_segsum(
     if empty:
         return da, da, ops.zeros(da.shape[:2] + (slots, chunk, chunk), mstype.float32)
     bounds = bounds_or_none(cu_seqlens)
-    da_cs, da_cs_rev, segsum = gen_ops_def.dacs_segsum(to_slots(da, bounds, plan), chunk_size=chunk + widen)
+    da_cs, da_cs_rev, segsum = mco_generated_ops.dacs_segsum(to_slots(da, bounds, plan), chunk_size=chunk + widen)
     return from_slots(da_cs, bounds, plan), from_slots(da_cs_rev, bounds, plan), narrow(segsum, chunk)
 
 
@@ -135,7 +135,7 @@ def segsum_decay(da: Tensor, chunk_size: int, cu_seqlens: Tensor | list[int] | t
     if empty:
         return ops.zeros(da.shape[:2] + (slots, chunk, chunk), mstype.float32)
     bounds = bounds_or_none(cu_seqlens)
-    decay, _, _ = gen_ops_def.segsum_decay(to_slots(da, bounds, plan), chunk_size=chunk + widen)
+    decay, _, _ = mco_generated_ops.segsum_decay(to_slots(da, bounds, plan), chunk_size=chunk + widen)
     return narrow(decay, chunk)
 
 
@@ -174,7 +174,7 @@ def bwd_dadt_cumsum(
     if plan[0]:
         return ddA_cs
     bounds = bounds_or_none(cu_seqlens)
-    dadt = gen_ops_def.bwd_dadt_cumsum(
+    dadt = mco_generated_ops.bwd_dadt_cumsum(
         to_slots(ddA_cs, bounds, plan),
         to_slots(ddA_cs_rev, bounds, plan),
         to_slots(dA_cs, bounds, plan),
@@ -220,7 +220,7 @@ def bwd_dadt_fused(
     if empty:
         return ddA_cs
     bounds = bounds_or_none(cu_seqlens)
-    dadt = gen_ops_def.bwd_dadt_fused(
+    dadt = mco_generated_ops.bwd_dadt_fused(
         wide(dSSdA, widen),
         wide(SSdA, widen),
         to_slots(ddA_cs, bounds, plan),
@@ -264,7 +264,7 @@ def bwd_dtrap_ddt(
         return dt, trap
     bounds = None if cu_seqlens is None else zeros_after(bounds_or_none(cu_seqlens), more_bounds, -1)
     steps = trap.shape[2]
-    ddt, dtrap = gen_ops_def.bwd_dtrap_ddt(
+    ddt, dtrap = mco_generated_ops.bwd_dtrap_ddt(
         zeros_after(ops.cast(trap, mstype.float32), fill, -1),
         zeros_after(ops.cast(dt, mstype.float32), fill, -1),
         zeros_after(ops.cast(dfactor, mstype.float32), fill, -1),

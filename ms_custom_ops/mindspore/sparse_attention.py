@@ -13,7 +13,7 @@ import numpy as np
 from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
-from ms_custom_ops import gen_ops_def
+from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.mindspore import sparse_plan as plans
 from ms_custom_ops.mindspore.attention_plan import Operand
 from ms_custom_ops.mindspore.custom import dtype_name
@@ -266,7 +266,7 @@ def sparse_flash_attention(
         return ops.zeros(query.shape[:-1] + (value_dim,), query.dtype), stats, stats
     paged = layout_kv == "PA_BSND"
     keys = _batched(key, packed and not paged)
-    out, softmax_max, softmax_sum = gen_ops_def.sparse_flash_attention(
+    out, softmax_max, softmax_sum = mco_generated_ops.sparse_flash_attention(
         _batched(query, packed),
         keys,
         keys if merged else _batched(value, packed and not paged),
@@ -359,7 +359,7 @@ def sparse_flash_attention_grad(
             _nothing() if key_rope is None else ops.zeros_like(key_rope),
         )
     keys = _batched(key, packed)
-    grads = gen_ops_def.sparse_flash_attention_grad(
+    grads = mco_generated_ops.sparse_flash_attention_grad(
         _batched(query, packed),
         keys,
         keys if merged else _batched(value, packed),
@@ -446,7 +446,7 @@ def lightning_indexer(
         return ops.full(shape, -1, dtype=mstype.int32), ops.zeros(shape, query.dtype) if return_value else _nothing()
     paged = layout_key == "PA_BSND"
     weights = pad_last(ops.cast(ops.stop_gradient(weights), mstype.float32), pad_weights, 0.0)
-    indices, values = gen_ops_def.lightning_indexer(
+    indices, values = mco_generated_ops.lightning_indexer(
         _batched(ops.stop_gradient(query), packed),
         _batched(ops.stop_gradient(key), packed and not paged),
         _batched(weights, packed),
@@ -527,7 +527,7 @@ def sparse_lightning_indexer_grad_kl_loss(
             ops.zeros((1,), mstype.float32),
         )
     wide = pad_last(ops.cast(weights, mstype.float32), pad_weights, 0.0)
-    d_query, d_key, d_weights, rows = gen_ops_def.sparse_lightning_indexer_grad_kl_loss(
+    d_query, d_key, d_weights, rows = mco_generated_ops.sparse_lightning_indexer_grad_kl_loss(
         _batched(query, packed),
         _batched(key, packed),
         _batched(query_index, packed),

@@ -9,7 +9,7 @@ from typing import Any
 from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
-from ms_custom_ops import gen_ops_def
+from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.mindspore.attention_plan import Operand
 from ms_custom_ops.mindspore.custom import dtype_name
 from ms_custom_ops.mindspore.flash_attention import pad_last, shape_dtype, shape_dtype_or_values, take_last
@@ -216,7 +216,7 @@ def ssd_chunk_scan(
     size = x.shape[3]
     x, B, C = pad_last(x, pad_size, 0.0), pad_last(B, pad_state, 0.0), pad_last(C, pad_state, 0.0)
     source, target, first, inside = _positions(cu_seqlens, sequences, steps, chunk, steps + pad_steps)
-    y, final = gen_ops_def.ssd_chunk_scan(
+    y, final = mco_generated_ops.ssd_chunk_scan(
         _in_chunks(x, 1, source, pad_steps),
         _in_chunks(da, 2, source, pad_steps),
         _in_chunks(B, 1, source, pad_steps),
@@ -312,7 +312,7 @@ def mamba3_chunk_scan(
     # Rows of a step: the first carries the decay, so that all of them have one running sum.
     decay = ops.expand_dims(_in_chunks(da, 2, source, pad_steps), 3)
     decay = pad_last(decay, rank - 1, 0.0).reshape(decay.shape[0], decay.shape[1], -1)
-    o, final = gen_ops_def.mamba3_chunk_scan(
+    o, final = mco_generated_ops.mamba3_chunk_scan(
         _rows(v, source, pad_steps, pad_rank, pad_size),
         decay,
         _by_step(factor, rank),

@@ -41,7 +41,9 @@ OUR_ARG = ("shape", "doc")
 MS_RETURN = ("dtype", "inplace", "type_cast")
 OUR_RETURN = ("shape", "dtype_from", "present_if", "doc")
 SIGNATURE = ("rw_write", "rw_read", "rw_ref", "dtype_group")
-RESERVED = ("self", "out", "dout", "present", "attrs", "bprop", "ops", "cls", "ABSENT")
+# Names that generated code has a meaning of its own for.
+RESERVED = ("self", "cls", "out", "dout", "present", "primitive", "gradient", "bprop", "ops", "Tensor", "ABSENT",
+            "OpPrimitive", "prim_cache", "annotations")  # fmt: skip
 ATTRIBUTE_KINDS: Mapping[str, type] = MappingProxyType({"int": int, "float": float, "bool": bool, "str": str})
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 

@@ -13,7 +13,7 @@ from attention_nets import Attention, AttentionOut, Gradients, check, numpy, qkv
 from mindspore import Tensor, nn, ops
 
 import ms_custom_ops as mco
-from ms_custom_ops import compiler, gen_ops_def, gen_ops_prim
+from ms_custom_ops import compiler, mco_generated_ops
 from ms_custom_ops.cache import ProgramCache
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError, TikError
 from ms_custom_ops.mindspore import versions
@@ -25,7 +25,7 @@ class Raw(nn.Cell):
     """The generated primitive itself."""
 
     def construct(self, query, key, value):
-        return gen_ops_def.flash_attention(query, key, value)
+        return mco_generated_ops.flash_attention(query, key, value)
 
 
 def tensors(*sizes: int) -> list[Tensor]:
@@ -171,11 +171,11 @@ def test_primitive_alone_and_through_the_cache() -> None:
     ms.set_context(mode=ms.PYNATIVE_MODE)
     absent = (False,) * 5
     query, key, value = tensors()
-    out = gen_ops_prim.FlashAttention(absent)(query, key, value, *[gen_ops_prim.ABSENT] * 5)
+    out = mco_generated_ops.FlashAttention(absent)(query, key, value, *[mco_generated_ops.ABSENT] * 5)
     assert isinstance(out, tuple) and len(out) == 3
-    cached = prim_cache(gen_ops_prim.FlashAttention)(absent)
-    assert cached is prim_cache(gen_ops_prim.FlashAttention)(absent)
-    assert (cached(query, key, value, *[gen_ops_prim.ABSENT] * 5)[0].asnumpy() == out[0].asnumpy()).all()
+    cached = prim_cache(mco_generated_ops.FlashAttention)(absent)
+    assert cached is prim_cache(mco_generated_ops.FlashAttention)(absent)
+    assert (cached(query, key, value, *[mco_generated_ops.ABSENT] * 5)[0].asnumpy() == out[0].asnumpy()).all()
 
 
 def test_wrong_attributes_of_the_primitive() -> None:

@@ -125,7 +125,8 @@ extern "C" int square_grad_0_0(ABI) {
 
 FAKE_RUNTIME = """
 import os
-from mindspore import ops
+import numpy as np
+from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 from mindspore.ops._primitive_cache import _get_cache_prim
 from ms_custom_ops.registry import load_registry
@@ -159,6 +160,16 @@ class TikCustom(ops.Custom):
         return {"shape": shape[0] if single else shape, "dtype": dtype[0] if single else dtype, "value": None}
 
 
+class OpPrimitive(TikCustom):
+    def __init__(self, present, *values):
+        attrs = dict(zip([arg.name for arg in SPECS[self.OP].attributes], values))
+        super().__init__(self.OP, attrs, present, self.gradient(present, *values))
+
+    def gradient(self, present, *values):
+        return None
+
+
+ABSENT = Tensor(np.zeros((1,), np.uint8))
 prim_cache = _get_cache_prim
 """
 
@@ -179,8 +190,7 @@ def put(name, file):
 
 
 put("ms_custom_ops.mindspore.custom", "fake_runtime.py")
-put("ms_custom_ops.gen_ops_prim", "gen_ops_prim.py")
-functions = put("ms_custom_ops.gen_ops_def", "gen_ops_def.py")
+functions = put("ms_custom_ops.mco_generated_ops", "mco_generated_ops.py")
 ms.set_context(mode=ms.GRAPH_MODE if MODE == "graph" else ms.PYNATIVE_MODE)
 M, N = 3, 5
 rng = np.random.default_rng(0)

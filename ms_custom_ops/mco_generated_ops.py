@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the ops: generated from op_info/*.yaml by ms-custom-ops gen; do not edit.
+"""Primitives and functions of the ops: generated from op_info/*.yaml by ms-custom-ops gen; do not edit.
 
-They call the primitives with names and defaults, in construct as in plain Python. Padding, mask
-forms and empty batches are the business of ms_custom_ops.ops, which calls these.
+The functions call the primitives with names and defaults, in construct as in plain Python: an absent
+optional tensor is passed as ABSENT, and ``present`` has one flag per optional tensor, in order. Padding,
+mask forms and empty batches are the business of ms_custom_ops.ops, which calls these.
 """
 from __future__ import annotations
 
-from mindspore import Tensor
+from mindspore import Tensor, ops
 
-from ms_custom_ops.gen_ops_prim import (
-    ABSENT, BwdDadtCumsum, BwdDadtFused, BwdDtrapDdt, BwdSegsumDadt, DacsSegsum, FlashAttention,
-    FlashAttentionGrad, LightningIndexer, Mamba3ChunkScan, Mamba3ChunkScanGrad, SegsumDecay,
-    SparseFlashAttention, SparseFlashAttentionGrad, SparseLightningIndexerGradKlLoss, SsdChunkScan,
-    SsdChunkScanGrad)
-from ms_custom_ops.mindspore.custom import prim_cache
+from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive, prim_cache
+
+
+class BwdDadtCumsum(OpPrimitive):
+    OP = "bwd_dadt_cumsum"
 
 
 def bwd_dadt_cumsum(
@@ -44,6 +44,10 @@ def bwd_dadt_cumsum(
     present = ()
     primitive = prim_cache(BwdDadtCumsum)(present, chunk_size)
     return primitive(ddA_cs, ddA_cs_rev, dA_cs, dA_cs_rev)
+
+
+class BwdDadtFused(OpPrimitive):
+    OP = "bwd_dadt_fused"
 
 
 def bwd_dadt_fused(
@@ -85,6 +89,10 @@ def bwd_dadt_fused(
     return primitive(dSSdA, SSdA, ddA_cs, ddA_cs_rev, dA_cs, dA_cs_rev, lengths)
 
 
+class BwdDtrapDdt(OpPrimitive):
+    OP = "bwd_dtrap_ddt"
+
+
 def bwd_dtrap_ddt(
     trap: Tensor, dt: Tensor, dfactor: Tensor, dgamma_diag: Tensor,
     cu_seqlens: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -115,6 +123,10 @@ def bwd_dtrap_ddt(
     return primitive(trap, dt, dfactor, dgamma_diag, cu_seqlens)
 
 
+class BwdSegsumDadt(OpPrimitive):
+    OP = "bwd_segsum_dadt"
+
+
 def bwd_segsum_dadt(
     dSSdA: Tensor, SSdA: Tensor, ddt_out: Tensor, lengths: Tensor | None = None, *, chunk_size: int,
     layout: str = "key_query") -> Tensor:
@@ -128,8 +140,7 @@ def bwd_segsum_dadt(
     Args:
         dSSdA: (B, H, N, C, C) F32 | F16 | BF16. gradient of exp(SSdA), indexed (key, query), or as layout
             says
-        SSdA: (B, H, N, C, C) F32 | F16 | BF16. segment sums (logarithm of the decay), indexed (query,
-            key)
+        SSdA: (B, H, N, C, C) F32 | F16 | BF16. segment sums (logarithm of the decay), indexed (query, key)
         ddt_out: (B, H, S) F32 | F16 | BF16. what the gradient is added to
         lengths: (NP) I32, optional. steps that count in each of the N chunks, padded to NP with anything
         chunk_size: int. steps per chunk, C
@@ -154,6 +165,10 @@ def bwd_segsum_dadt(
     lengths = ABSENT if lengths is None else lengths
     primitive = prim_cache(BwdSegsumDadt)(present, chunk_size, layout)
     return primitive(dSSdA, SSdA, ddt_out, lengths)
+
+
+class DacsSegsum(OpPrimitive):
+    OP = "dacs_segsum"
 
 
 def dacs_segsum(da: Tensor, *, chunk_size: int) -> tuple[Tensor, ...]:
@@ -187,79 +202,8 @@ def dacs_segsum(da: Tensor, *, chunk_size: int) -> tuple[Tensor, ...]:
     return primitive(da)
 
 
-def flash_attention(
-    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-    real_shift: Tensor | None = None, drop_mask: Tensor | None = None, actual_seq_qlen: Tensor | None = None,
-    actual_seq_kvlen: Tensor | None = None, *, scale_value: float = 1.0, keep_prob: float = 1.0,
-    seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647, next_tokens: int = 2147483647,
-    prev_block_num: int = 65536, next_block_num: int = 65536, tiling_stgy_name: str = "auto",
-    high_precision: bool = True) -> tuple[Tensor, ...]:
-    """Fused attention: softmax(scale_value * query @ key^T + real_shift, masked) @ value, without the S1 x S2
-    matrix in memory.
-
-    This is the primitive: the public function pads rows to whole 32-byte blocks, broadcasts masks and handles
-    empty batches before it comes here. Statistics are of the scaled scores, with the natural exponent. A
-    fully masked row has output 0 and sum 0, and gets gradient 0.
-
-    Args:
-        query: (B, N1, S1, D) F16 | BF16. queries
-        key: (B, N2, S2, D) F16 | BF16. keys; N1 is a multiple of N2 (grouped heads)
-        value: (B, N2, S2, D) F16 | BF16. values
-        attn_mask: (1|B, 1|N1, S1, S2P) F16, optional. 1 = masked, 0 = kept
-        real_shift: (1|B, N1, 1|S1, S2P) F16 | BF16, optional. added to the scaled scores (ALiBi, relative
-            positions)
-        drop_mask: (B, N1, S1, S2P) F16, optional. 1 = kept, 0 = dropped; takes the place of seed
-        actual_seq_qlen: (BP) I32, optional. query length of each batch, padded to BP with anything
-        actual_seq_kvlen: (BP) I32, optional. key length of each batch, padded to BP with anything
-        scale_value: float, default 1.0. factor on the scores, applied inside
-        keep_prob: float, default 1.0. probability to keep a weight; kept ones are divided by it
-        seed: int, default 0. seed of the counter-based dropout
-        sparse_mode: int, default 0. 0 none, 3 causal aligned to the lower right, 4 band of pre_tokens and
-            next_tokens
-        pre_tokens: int, default 2147483647. mode 4: keys kept to the left of the diagonal
-        next_tokens: int, default 2147483647. mode 4: keys kept to the right of the diagonal
-        prev_block_num: int, default 65536. blocks of 128 keys kept before the query's block
-        next_block_num: int, default 65536. blocks of 128 keys kept after the query's block
-        tiling_stgy_name: str, default "auto". block sizes: auto, sparse, wukong or xunfei
-        high_precision: bool, default True. exponent, sum and output accumulate in float32
-
-    Returns:
-        attention_out: (B, N1, S1, D) F16 | BF16. the attention output
-        softmax_max: (B, N1, S1P) F32. row maximum of the scaled scores
-        softmax_sum: (B, N1, S1P) F32. row sum of exp(score - maximum)
-
-    Where:
-        S1P = (S1 + 15) // 16 * 16
-        S2P = (S2 + 15) // 16 * 16
-        BP = (B + 7) // 8 * 8
-
-    Raises:
-        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
-            * B >= 1 and N1 >= 1 and N2 >= 1: empty batches are answered by the public function
-            * S1 >= 1 and S2 >= 1: sequences have at least one token
-            * N1 % N2 == 0: query heads must be a multiple of key heads
-            * D % 16 == 0 and 16 <= D <= 256: the head size is padded to a multiple of 16 and at most 256
-            * 0 < keep_prob <= 1: a probability, not 0
-            * 0 <= seed < 9223372036854775808: a non-negative 64-bit seed
-            * sparse_mode in (0, 3, 4): 0 none, 3 causal, 4 band
-            * pre_tokens + next_tokens >= 0 or sparse_mode != 4: the band must not be empty
-            * prev_block_num >= 0 and next_block_num >= 0: counts of blocks
-            * tiling_stgy_name in ('auto', 'sparse', 'wukong', 'xunfei'): the known tiling strategies
-            * high_precision or dtype(query) != 'BF16': bfloat16 always accumulates in float32
-        OpDtypeError: the chip or the op does not have the dtype combination.
-    """
-    present = (
-        attn_mask is not None, real_shift is not None, drop_mask is not None, actual_seq_qlen is not None,
-        actual_seq_kvlen is not None)
-    attn_mask = ABSENT if attn_mask is None else attn_mask
-    real_shift = ABSENT if real_shift is None else real_shift
-    drop_mask = ABSENT if drop_mask is None else drop_mask
-    actual_seq_qlen = ABSENT if actual_seq_qlen is None else actual_seq_qlen
-    actual_seq_kvlen = ABSENT if actual_seq_kvlen is None else actual_seq_kvlen
-    primitive = prim_cache(FlashAttention)(
-        present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
-        next_block_num, tiling_stgy_name, high_precision)
-    return primitive(query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)
+class FlashAttentionGrad(OpPrimitive):
+    OP = "flash_attention_grad"
 
 
 def flash_attention_grad(
@@ -340,6 +284,20 @@ def flash_attention_grad(
         drop_mask, actual_seq_qlen, actual_seq_kvlen)
 
 
+class LightningIndexer(OpPrimitive):
+    OP = "lightning_indexer"
+
+    def gradient(self, present, layout_query, layout_key, sparse_count, sparse_mode):
+        def bprop(
+            query, key, weights, actual_seq_lengths_query, actual_seq_lengths_key, block_table, out, dout):
+            return (
+                ops.zeros_like(query), ops.zeros_like(key), ops.zeros_like(weights),
+                ops.zeros_like(actual_seq_lengths_query), ops.zeros_like(actual_seq_lengths_key),
+                ops.zeros_like(block_table))
+
+        return bprop
+
+
 def lightning_indexer(
     query: Tensor, key: Tensor, weights: Tensor, actual_seq_lengths_query: Tensor | None = None,
     actual_seq_lengths_key: Tensor | None = None, block_table: Tensor | None = None, *,
@@ -356,8 +314,7 @@ def lightning_indexer(
         weights: (B, S1, NP) F32. weight of each head, padded to NP with anything
         actual_seq_lengths_query: (BP) I32, optional. BSND: tokens of each sequence; TND: inclusive prefix
             sums, padded by repeating the last
-        actual_seq_lengths_key: (BP) I32, optional. likewise; always tokens of each sequence for paged
-            keys
+        actual_seq_lengths_key: (BP) I32, optional. likewise; always tokens of each sequence for paged keys
         block_table: (BT, MP) I32, optional. pages of each sequence; rows padded to a multiple of 8 with
             anything
         layout_query: str, default "BSND". BSND or TND
@@ -375,8 +332,7 @@ def lightning_indexer(
 
     Raises:
         OpArgumentError: a rank, shape or attribute is wrong; these must hold:
-            * S1 >= 1 and S2 >= 1 and B >= 1 and BK >= 1: empty tensors are answered by the public
-                function
+            * S1 >= 1 and S2 >= 1 and B >= 1 and BK >= 1: empty tensors are answered by the public function
             * 1 <= N1 <= 128: 1 to 128 index heads
             * D % 16 == 0 and 16 <= D <= 256: the head size is a multiple of 16 and at most 256
             * 1 <= sparse_count <= 8192: 1 to 8192 keys
@@ -389,8 +345,8 @@ def lightning_indexer(
             * layout_key != 'PA_BSND' or (present(block_table) and present(actual_seq_lengths_key)): paged
                 keys need block_table and actual_seq_lengths_key
             * layout_key == 'PA_BSND' or not present(block_table): block_table is for paged keys
-            * not present(block_table) or (MP % 8 == 0 and S2 % 16 == 0): pages of a multiple of 16
-                tokens, page rows padded to 8
+            * not present(block_table) or (MP % 8 == 0 and S2 % 16 == 0): pages of a multiple of 16 tokens,
+                page rows padded to 8
             * sparse_mode in (0, 3): 0 none, 3 causal aligned to the lower right
         OpDtypeError: the chip or the op does not have the dtype combination.
     """
@@ -403,56 +359,8 @@ def lightning_indexer(
     return primitive(query, key, weights, actual_seq_lengths_query, actual_seq_lengths_key, block_table)
 
 
-def mamba3_chunk_scan(
-    v: Tensor, da: Tensor, factor: Tensor, gamma: Tensor, k: Tensor, q: Tensor, initial_states: Tensor,
-    first_chunks: Tensor | None = None, *, chunk_size: int = 64, rank: int = 1) -> tuple[Tensor, ...]:
-    """Mamba-3 scan of rank R by chunks: rows of a step see each other with gamma and earlier ones with factor
-    and decay.
-
-    o[i] = sum over rows j of earlier steps of exp(cs[i] - cs[j]) * factor[j] * (q[i] . k[j]) v[j], plus the
-    sum over the rows j of its own step of gamma[j] * (q[i] . k[j]) v[j], plus exp(cs[i]) * initial_states
-    q[i]; cs is the running sum of da. This is the primitive: the public function makes factor and gamma from
-    dt and the trapezoid weights, turns ranks into rows, pads, and spreads packed sequences over chunks.
-    Products take operands in the dtype of v and accumulate in float32.
-
-    Args:
-        v: (B, S, H, P) F16 | BF16. values; S counts (step, rank) pairs, rank fastest
-        da: (B, H, S) F32. log of the decay of each step, 0 for all ranks but the first
-        factor: (B, H, S) F32. weight with which a row reaches later steps
-        gamma: (B, H, S) F32. weight with which a row reaches its own step
-        k: (B, S, G, N) F16 | BF16. keys; head i uses group i // (H / G)
-        q: (B, S, G, N) F16 | BF16. queries
-        initial_states: (NS, H, P, N) F32. state before the first step
-        first_chunks: (FP) I32, optional. packed batch: first chunk of each of the NS sequences and the
-            number of chunks; padded with anything
-        chunk_size: int, default 64. rows per chunk; the result does not depend on it beyond rounding
-        rank: int, default 1. rows per step
-
-    Returns:
-        o: (B, S, H, P) F16 | BF16. outputs
-        final_states: (NS, H, P, N) F32. state after the last step
-
-    Where:
-        FP = (NS + 8) // 8 * 8
-
-    Raises:
-        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
-            * B >= 1 and H >= 1 and G >= 1 and NS >= 1: empty batches are answered by the public function
-            * H % G == 0: heads must be a multiple of the groups of b and c
-            * chunk_size >= 16 and chunk_size <= 256 and chunk_size % 16 == 0: 16 to 256, a multiple of 16
-            * S >= 1 and S % chunk_size == 0: whole chunks; the public function pads
-            * P % 16 == 0 and 16 <= P <= 128: the head size is padded to a multiple of 16 and at most 128
-            * N % 16 == 0 and 16 <= N <= 256: the state size is padded to a multiple of 16 and at most 256
-            * H * P <= 65520 and G * N <= 65520: elements of one step
-            * NS == B or present(first_chunks): one state per batch entry, or a packed batch
-            * B == 1 or not present(first_chunks): a packed batch has one row
-            * rank in (1, 2, 4, 8, 16): a divisor of 16; the public function pads
-        OpDtypeError: the chip or the op does not have the dtype combination.
-    """
-    present = (first_chunks is not None,)
-    first_chunks = ABSENT if first_chunks is None else first_chunks
-    primitive = prim_cache(Mamba3ChunkScan)(present, chunk_size, rank)
-    return primitive(v, da, factor, gamma, k, q, initial_states, first_chunks)
+class Mamba3ChunkScanGrad(OpPrimitive):
+    OP = "mamba3_chunk_scan_grad"
 
 
 def mamba3_chunk_scan_grad(
@@ -509,137 +417,8 @@ def mamba3_chunk_scan_grad(
     return primitive(v, da, factor, gamma, k, q, initial_states, d_o, d_final_states, first_chunks)
 
 
-def segsum_decay(da: Tensor, *, chunk_size: int, decay_layout: str = "query_key") -> tuple[Tensor, ...]:
-    """Decay between the steps of a chunk: decay[i,j] = exp(sum of da[k] over j < k <= i) for query i > key j, 0
-    elsewhere; the sum is clamped at 0 from above.
-
-    Its gradient is bwd_segsum_dadt; segsum and ddt_start are what that op needs.
-
-    Args:
-        da: (B, H, S) F32. log-decay of each step, S a multiple of chunk_size
-        chunk_size: int. steps per chunk, C
-        decay_layout: str, default "query_key". index order of decay; there is only query_key
-
-    Returns:
-        decay: (B, H, N, chunk_size, chunk_size) F32. decay from key to query, strictly lower
-        segsum: (B, H, N, chunk_size, chunk_size) F32. its logarithm, 0 on and above the diagonal
-        ddt_start: (B, H, S) F32. zeros, to which the gradient is added
-
-    Where:
-        N = S // chunk_size
-
-    Raises:
-        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
-            * B >= 1 and H >= 1 and S >= 1: empty batches are answered by the public function
-            * 16 <= chunk_size <= 256: smaller chunks are filled up by the public function
-            * S % chunk_size == 0: the public function fills the last chunk up
-            * decay_layout == 'query_key': the only index order
-        OpDtypeError: the chip or the op does not have the dtype combination.
-    """
-    present = ()
-    primitive = prim_cache(SegsumDecay)(present, chunk_size, decay_layout)
-    return primitive(da)
-
-
-def sparse_flash_attention(
-    query: Tensor, key: Tensor, value: Tensor, sparse_indices: Tensor, block_table: Tensor | None = None,
-    actual_seq_lengths_query: Tensor | None = None, actual_seq_lengths_kv: Tensor | None = None,
-    query_rope: Tensor | None = None, key_rope: Tensor | None = None, sinks: Tensor | None = None, *,
-    scale_value: float = 1.0, sparse_block_size: int = 1, layout_query: str = "BSND", layout_kv: str = "BSND",
-    sparse_mode: int = 3, rope_dim: int = 0, pre_tokens: int = 9223372036854775807,
-    next_tokens: int = 9223372036854775807, attention_mode: int = 0, deterministic: bool = False,
-    kv_merged: bool = False) -> tuple[Tensor, ...]:
-    """Attention of every query row over the key blocks that its index row names.
-
-    This is the primitive: the public function gives TND tensors a batch axis of 1, pads index rows, lengths
-    and page tables to whole blocks and answers empty tensors. Statistics are of the scaled scores, with the
-    natural exponent. A row that selects nothing has output 0 and sum 0.
-
-    Args:
-        query: (B, S1, N1, D) F16 | BF16. queries; TND: one batch entry of T1 rows
-        key: (BK, S2, N2, D) F16 | BF16. keys, likewise; paged: (blocks, block_size, N2, D)
-        value: (BK, S2, N2, DV) F16 | BF16. values
-        sparse_indices: (B, S1, N2, K) I32. ids of key blocks within the sequence; the first negative one
-            ends the row
-        block_table: (BT, MP) I32, optional. pages of each sequence; rows padded to a multiple of 8 with
-            anything
-        actual_seq_lengths_query: (BP) I32, optional. BSND: tokens of each sequence; TND: inclusive prefix
-            sums, padded by repeating the last
-        actual_seq_lengths_kv: (BP) I32, optional. likewise; always tokens of each sequence for paged keys
-        query_rope: (B, S1, N1, rope_dim) F16 | BF16, optional. rotary part of the queries
-        key_rope: (BK, S2, N2, rope_dim) F16 | BF16, optional. rotary part of the keys
-        sinks: (B, N2, S1, GP) F32, optional. a score per head without a value, as in the statistics
-        scale_value: float, default 1.0. factor on the scores
-        sparse_block_size: int, default 1. tokens that an index names
-        layout_query: str, default "BSND". BSND or TND
-        layout_kv: str, default "BSND". layout_query, or PA_BSND
-        sparse_mode: int, default 3. 0 none, 3 causal aligned to the lower right
-        rope_dim: int, default 0. size of the rotary part, 0 without
-        pre_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for
-            it)
-        next_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for
-            it)
-        attention_mode: int, default 0. 0 and 2 are the same: absorbed multi-head latent attention
-        deterministic: bool, default False. of the gradient: one core per sequence, the additions to a key
-            have one order
-        kv_merged: bool, default False. key is the value too; value is not read and its gradient is in
-            that of key
-
-    Returns:
-        attention_out: (B, S1, N1, DV) F16 | BF16. the attention output
-        softmax_max: (B, N2, S1, GP) F32. row maximum of the scaled scores
-        softmax_sum: (B, N2, S1, GP) F32. row sum of exp(score - maximum)
-
-    Where:
-        GP = (N1 // N2 + 15) // 16 * 16
-
-    Raises:
-        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
-            * S1 >= 1 and S2 >= 1 and B >= 1 and BK >= 1: empty tensors are answered by the public
-                function
-            * N2 >= 1 and N1 % N2 == 0 and 1 <= N1 // N2 <= 128: a group of 1 to 128 query heads per key
-                head
-            * D % 16 == 0 and 16 <= D <= 512: the head size is a multiple of 16 and at most 512
-            * DV % 16 == 0 and 16 <= DV <= 512: the head size of value is a multiple of 16 and at most 512
-            * not kv_merged or DV == D: kv_merged uses key as value
-            * present(query_rope) == present(key_rope): query_rope and key_rope come together
-            * rope_dim % 16 == 0 and 0 <= rope_dim <= 64: the rope size is a multiple of 16 and at most 64
-            * present(query_rope) == (rope_dim > 0): rope_dim is the last axis of the rope tensors, 0
-                without them
-            * K % 8 == 0 and K >= 8: index rows are padded to whole blocks of 8 with -1
-            * 1 <= sparse_block_size <= 128: a key block has 1 to 128 tokens
-            * layout_query in ('BSND', 'TND'): the known layouts
-            * layout_kv == layout_query or layout_kv == 'PA_BSND': keys have the layout of query, or are
-                paged
-            * layout_query != 'TND' or (B == 1 and present(actual_seq_lengths_query) and
-                present(actual_seq_lengths_kv)): TND needs both prefix sums
-            * layout_kv == 'PA_BSND' or BK == B: as many key sequences as query sequences
-            * layout_kv != 'PA_BSND' or (present(block_table) and present(actual_seq_lengths_kv)): paged
-                keys need block_table and actual_seq_lengths_kv
-            * layout_kv == 'PA_BSND' or not present(block_table): block_table is for paged keys
-            * not present(block_table) or (MP % 8 == 0 and S2 % 16 == 0 and S2 % sparse_block_size == 0):
-                pages of a multiple of 16 tokens that key blocks divide, page rows padded to 8
-            * sparse_mode in (0, 3): 0 none, 3 causal aligned to the lower right
-            * pre_tokens in (2147483647, 9223372036854775807) and next_tokens in (2147483647,
-                9223372036854775807): no window: 9223372036854775807
-            * attention_mode in (0, 2): 0 and 2 are the same
-        OpDtypeError: the chip or the op does not have the dtype combination.
-    """
-    present = (
-        block_table is not None, actual_seq_lengths_query is not None, actual_seq_lengths_kv is not None,
-        query_rope is not None, key_rope is not None, sinks is not None)
-    block_table = ABSENT if block_table is None else block_table
-    actual_seq_lengths_query = ABSENT if actual_seq_lengths_query is None else actual_seq_lengths_query
-    actual_seq_lengths_kv = ABSENT if actual_seq_lengths_kv is None else actual_seq_lengths_kv
-    query_rope = ABSENT if query_rope is None else query_rope
-    key_rope = ABSENT if key_rope is None else key_rope
-    sinks = ABSENT if sinks is None else sinks
-    primitive = prim_cache(SparseFlashAttention)(
-        present, scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, rope_dim, pre_tokens,
-        next_tokens, attention_mode, deterministic, kv_merged)
-    return primitive(
-        query, key, value, sparse_indices, block_table, actual_seq_lengths_query, actual_seq_lengths_kv,
-        query_rope, key_rope, sinks)
+class SparseFlashAttentionGrad(OpPrimitive):
+    OP = "sparse_flash_attention_grad"
 
 
 def sparse_flash_attention_grad(
@@ -674,10 +453,8 @@ def sparse_flash_attention_grad(
         layout: str, default "BSND". BSND or TND, of queries and keys
         sparse_mode: int, default 3. as in the forward call
         rope_dim: int, default 0. as in the forward call
-        pre_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for
-            it)
-        next_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for
-            it)
+        pre_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for it)
+        next_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for it)
         attention_mode: int, default 0. 0 and 2 are the same: absorbed multi-head latent attention
         deterministic: bool, default False. one core per sequence: the additions to a key have one order
         kv_merged: bool, default False. d_key is the gradient of key as key and as value; d_value is 0
@@ -695,17 +472,15 @@ def sparse_flash_attention_grad(
 
     Raises:
         OpArgumentError: a rank, shape or attribute is wrong; these must hold:
-            * S1 >= 1 and S2 >= 1 and B >= 1 and BK >= 1: empty tensors are answered by the public
-                function
-            * N2 >= 1 and N1 % N2 == 0 and 1 <= N1 // N2 <= 128: a group of 1 to 128 query heads per key
-                head
+            * S1 >= 1 and S2 >= 1 and B >= 1 and BK >= 1: empty tensors are answered by the public function
+            * N2 >= 1 and N1 % N2 == 0 and 1 <= N1 // N2 <= 128: a group of 1 to 128 query heads per key head
             * D % 16 == 0 and 16 <= D <= 512: the head size is a multiple of 16 and at most 512
             * DV % 16 == 0 and 16 <= DV <= 512: the head size of value is a multiple of 16 and at most 512
             * not kv_merged or DV == D: kv_merged uses key as value
             * present(query_rope) == present(key_rope): query_rope and key_rope come together
             * rope_dim % 16 == 0 and 0 <= rope_dim <= 64: the rope size is a multiple of 16 and at most 64
-            * present(query_rope) == (rope_dim > 0): rope_dim is the last axis of the rope tensors, 0
-                without them
+            * present(query_rope) == (rope_dim > 0): rope_dim is the last axis of the rope tensors, 0 without
+                them
             * K % 8 == 0 and K >= 8: index rows are padded to whole blocks of 8 with -1
             * 1 <= sparse_block_size <= 128: a key block has 1 to 128 tokens
             * layout in ('BSND', 'TND'): the known layouts; paged keys have no gradient
@@ -732,6 +507,10 @@ def sparse_flash_attention_grad(
     return primitive(
         query, key, value, sparse_indices, d_out, attention_out, softmax_max, softmax_sum, sinks,
         actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope)
+
+
+class SparseLightningIndexerGradKlLoss(OpPrimitive):
+    OP = "sparse_lightning_indexer_grad_kl_loss"
 
 
 def sparse_lightning_indexer_grad_kl_loss(
@@ -776,18 +555,16 @@ def sparse_lightning_indexer_grad_kl_loss(
 
     Raises:
         OpArgumentError: a rank, shape or attribute is wrong; these must hold:
-            * S1 >= 1 and S2 >= 1 and B >= 1 and BK >= 1: empty tensors are answered by the public
-                function
-            * N2 >= 1 and N1 % N2 == 0 and 1 <= N1 // N2 <= 128: a group of 1 to 128 query heads per key
-                head
+            * S1 >= 1 and S2 >= 1 and B >= 1 and BK >= 1: empty tensors are answered by the public function
+            * N2 >= 1 and N1 % N2 == 0 and 1 <= N1 // N2 <= 128: a group of 1 to 128 query heads per key head
             * D % 16 == 0 and 16 <= D <= 512: the head size is a multiple of 16 and at most 512
             * N2 == 1: the main attention has one key head
             * 1 <= NI <= 128: 1 to 128 index heads
-            * DI % 16 == 0 and 16 <= DI <= 256: the head size of the indexer is a multiple of 16 and at
-                most 256
+            * DI % 16 == 0 and 16 <= DI <= 256: the head size of the indexer is a multiple of 16 and at most
+                256
             * present(query_rope) == present(key_rope): query_rope and key_rope come together
-            * not present(query_rope) or (R % 16 == 0 and 16 <= R <= 64): the rope size is a multiple of
-                16 and at most 64
+            * not present(query_rope) or (R % 16 == 0 and 16 <= R <= 64): the rope size is a multiple of 16
+                and at most 64
             * K % 8 == 0 and K >= 8: index rows are padded to whole blocks of 8 with -1
             * layout in ('BSND', 'TND'): the known layouts
             * layout != 'TND' or (B == 1 and present(actual_seq_lengths_query) and
@@ -810,49 +587,8 @@ def sparse_lightning_indexer_grad_kl_loss(
         key_rope, actual_seq_lengths_query, actual_seq_lengths_kv)
 
 
-def ssd_chunk_scan(
-    x: Tensor, da: Tensor, b: Tensor, c: Tensor, initial_states: Tensor, first_chunks: Tensor | None = None,
-    *, chunk_size: int = 64) -> tuple[Tensor, ...]:
-    """Mamba-2 state-space scan by chunks: h[t] = exp(da[t]) * h[t-1] + x[t] b[t]^T, y[t] = h[t] c[t].
-
-    This is the primitive: the public function pads steps to whole chunks and P and N to multiples of 16, and
-    spreads packed sequences over chunks. Products take operands in the dtype of x and accumulate in float32;
-    running sums of da and the state between chunks are float32.
-
-    Args:
-        x: (B, S, H, P) F16 | BF16. inputs (dt * x of the model)
-        da: (B, H, S) F32. log of the decay of each step
-        b: (B, S, G, N) F16 | BF16. input projections; head i uses group i // (H / G)
-        c: (B, S, G, N) F16 | BF16. output projections
-        initial_states: (NS, H, P, N) F32. state before the first step
-        first_chunks: (FP) I32, optional. packed batch: first chunk of each of the NS sequences and the
-            number of chunks; padded with anything
-        chunk_size: int, default 64. steps per chunk; the result does not depend on it beyond rounding
-
-    Returns:
-        y: (B, S, H, P) F16 | BF16. outputs
-        final_states: (NS, H, P, N) F32. state after the last step
-
-    Where:
-        FP = (NS + 8) // 8 * 8
-
-    Raises:
-        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
-            * B >= 1 and H >= 1 and G >= 1 and NS >= 1: empty batches are answered by the public function
-            * H % G == 0: heads must be a multiple of the groups of b and c
-            * chunk_size >= 16 and chunk_size <= 256 and chunk_size % 16 == 0: 16 to 256, a multiple of 16
-            * S >= 1 and S % chunk_size == 0: whole chunks; the public function pads
-            * P % 16 == 0 and 16 <= P <= 128: the head size is padded to a multiple of 16 and at most 128
-            * N % 16 == 0 and 16 <= N <= 256: the state size is padded to a multiple of 16 and at most 256
-            * H * P <= 65520 and G * N <= 65520: elements of one step
-            * NS == B or present(first_chunks): one state per batch entry, or a packed batch
-            * B == 1 or not present(first_chunks): a packed batch has one row
-        OpDtypeError: the chip or the op does not have the dtype combination.
-    """
-    present = (first_chunks is not None,)
-    first_chunks = ABSENT if first_chunks is None else first_chunks
-    primitive = prim_cache(SsdChunkScan)(present, chunk_size)
-    return primitive(x, da, b, c, initial_states, first_chunks)
+class SsdChunkScanGrad(OpPrimitive):
+    OP = "ssd_chunk_scan_grad"
 
 
 def ssd_chunk_scan_grad(
@@ -900,3 +636,398 @@ def ssd_chunk_scan_grad(
     first_chunks = ABSENT if first_chunks is None else first_chunks
     primitive = prim_cache(SsdChunkScanGrad)(present, chunk_size)
     return primitive(x, da, b, c, initial_states, dy, d_final_states, first_chunks)
+
+
+class FlashAttention(OpPrimitive):
+    OP = "flash_attention"
+
+    def gradient(
+        self, present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
+        next_block_num, tiling_stgy_name, high_precision):
+        flash_attention_grad = FlashAttentionGrad(
+            present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
+            next_block_num, tiling_stgy_name, high_precision)
+
+        def bprop(
+            query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, out,
+            dout):
+            grad_query, grad_key, grad_value = flash_attention_grad(
+                query, key, value, out[0], dout[0], out[1], out[2], attn_mask, real_shift, drop_mask,
+                actual_seq_qlen, actual_seq_kvlen)
+            return (
+                grad_query, grad_key, grad_value, ops.zeros_like(attn_mask), ops.zeros_like(real_shift),
+                ops.zeros_like(drop_mask), ops.zeros_like(actual_seq_qlen), ops.zeros_like(actual_seq_kvlen))
+
+        return bprop
+
+
+def flash_attention(
+    query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
+    real_shift: Tensor | None = None, drop_mask: Tensor | None = None, actual_seq_qlen: Tensor | None = None,
+    actual_seq_kvlen: Tensor | None = None, *, scale_value: float = 1.0, keep_prob: float = 1.0,
+    seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647, next_tokens: int = 2147483647,
+    prev_block_num: int = 65536, next_block_num: int = 65536, tiling_stgy_name: str = "auto",
+    high_precision: bool = True) -> tuple[Tensor, ...]:
+    """Fused attention: softmax(scale_value * query @ key^T + real_shift, masked) @ value, without the S1 x S2
+    matrix in memory.
+
+    This is the primitive: the public function pads rows to whole 32-byte blocks, broadcasts masks and handles
+    empty batches before it comes here. Statistics are of the scaled scores, with the natural exponent. A
+    fully masked row has output 0 and sum 0, and gets gradient 0.
+
+    Args:
+        query: (B, N1, S1, D) F16 | BF16. queries
+        key: (B, N2, S2, D) F16 | BF16. keys; N1 is a multiple of N2 (grouped heads)
+        value: (B, N2, S2, D) F16 | BF16. values
+        attn_mask: (1|B, 1|N1, S1, S2P) F16, optional. 1 = masked, 0 = kept
+        real_shift: (1|B, N1, 1|S1, S2P) F16 | BF16, optional. added to the scaled scores (ALiBi, relative
+            positions)
+        drop_mask: (B, N1, S1, S2P) F16, optional. 1 = kept, 0 = dropped; takes the place of seed
+        actual_seq_qlen: (BP) I32, optional. query length of each batch, padded to BP with anything
+        actual_seq_kvlen: (BP) I32, optional. key length of each batch, padded to BP with anything
+        scale_value: float, default 1.0. factor on the scores, applied inside
+        keep_prob: float, default 1.0. probability to keep a weight; kept ones are divided by it
+        seed: int, default 0. seed of the counter-based dropout
+        sparse_mode: int, default 0. 0 none, 3 causal aligned to the lower right, 4 band of pre_tokens and
+            next_tokens
+        pre_tokens: int, default 2147483647. mode 4: keys kept to the left of the diagonal
+        next_tokens: int, default 2147483647. mode 4: keys kept to the right of the diagonal
+        prev_block_num: int, default 65536. blocks of 128 keys kept before the query's block
+        next_block_num: int, default 65536. blocks of 128 keys kept after the query's block
+        tiling_stgy_name: str, default "auto". block sizes: auto, sparse, wukong or xunfei
+        high_precision: bool, default True. exponent, sum and output accumulate in float32
+
+    Returns:
+        attention_out: (B, N1, S1, D) F16 | BF16. the attention output
+        softmax_max: (B, N1, S1P) F32. row maximum of the scaled scores
+        softmax_sum: (B, N1, S1P) F32. row sum of exp(score - maximum)
+
+    Where:
+        S1P = (S1 + 15) // 16 * 16
+        S2P = (S2 + 15) // 16 * 16
+        BP = (B + 7) // 8 * 8
+
+    Raises:
+        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
+            * B >= 1 and N1 >= 1 and N2 >= 1: empty batches are answered by the public function
+            * S1 >= 1 and S2 >= 1: sequences have at least one token
+            * N1 % N2 == 0: query heads must be a multiple of key heads
+            * D % 16 == 0 and 16 <= D <= 256: the head size is padded to a multiple of 16 and at most 256
+            * 0 < keep_prob <= 1: a probability, not 0
+            * 0 <= seed < 9223372036854775808: a non-negative 64-bit seed
+            * sparse_mode in (0, 3, 4): 0 none, 3 causal, 4 band
+            * pre_tokens + next_tokens >= 0 or sparse_mode != 4: the band must not be empty
+            * prev_block_num >= 0 and next_block_num >= 0: counts of blocks
+            * tiling_stgy_name in ('auto', 'sparse', 'wukong', 'xunfei'): the known tiling strategies
+            * high_precision or dtype(query) != 'BF16': bfloat16 always accumulates in float32
+        OpDtypeError: the chip or the op does not have the dtype combination.
+    """
+    present = (
+        attn_mask is not None, real_shift is not None, drop_mask is not None, actual_seq_qlen is not None,
+        actual_seq_kvlen is not None)
+    attn_mask = ABSENT if attn_mask is None else attn_mask
+    real_shift = ABSENT if real_shift is None else real_shift
+    drop_mask = ABSENT if drop_mask is None else drop_mask
+    actual_seq_qlen = ABSENT if actual_seq_qlen is None else actual_seq_qlen
+    actual_seq_kvlen = ABSENT if actual_seq_kvlen is None else actual_seq_kvlen
+    primitive = prim_cache(FlashAttention)(
+        present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
+        next_block_num, tiling_stgy_name, high_precision)
+    return primitive(query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)
+
+
+class Mamba3ChunkScan(OpPrimitive):
+    OP = "mamba3_chunk_scan"
+
+    def gradient(self, present, chunk_size, rank):
+        mamba3_chunk_scan_grad = Mamba3ChunkScanGrad(present, chunk_size, rank)
+
+        def bprop(v, da, factor, gamma, k, q, initial_states, first_chunks, out, dout):
+            grad_v, grad_da, grad_factor, grad_gamma, grad_k, grad_q, grad_initial_states = mamba3_chunk_scan_grad(
+                v, da, factor, gamma, k, q, initial_states, dout[0], dout[1], first_chunks)
+            return (
+                grad_v, ops.cast(grad_da, da.dtype), ops.cast(grad_factor, factor.dtype),
+                ops.cast(grad_gamma, gamma.dtype), grad_k, grad_q,
+                ops.cast(grad_initial_states, initial_states.dtype), ops.zeros_like(first_chunks))
+
+        return bprop
+
+
+def mamba3_chunk_scan(
+    v: Tensor, da: Tensor, factor: Tensor, gamma: Tensor, k: Tensor, q: Tensor, initial_states: Tensor,
+    first_chunks: Tensor | None = None, *, chunk_size: int = 64, rank: int = 1) -> tuple[Tensor, ...]:
+    """Mamba-3 scan of rank R by chunks: rows of a step see each other with gamma and earlier ones with factor
+    and decay.
+
+    o[i] = sum over rows j of earlier steps of exp(cs[i] - cs[j]) * factor[j] * (q[i] . k[j]) v[j], plus the
+    sum over the rows j of its own step of gamma[j] * (q[i] . k[j]) v[j], plus exp(cs[i]) * initial_states
+    q[i]; cs is the running sum of da. This is the primitive: the public function makes factor and gamma from
+    dt and the trapezoid weights, turns ranks into rows, pads, and spreads packed sequences over chunks.
+    Products take operands in the dtype of v and accumulate in float32.
+
+    Args:
+        v: (B, S, H, P) F16 | BF16. values; S counts (step, rank) pairs, rank fastest
+        da: (B, H, S) F32. log of the decay of each step, 0 for all ranks but the first
+        factor: (B, H, S) F32. weight with which a row reaches later steps
+        gamma: (B, H, S) F32. weight with which a row reaches its own step
+        k: (B, S, G, N) F16 | BF16. keys; head i uses group i // (H / G)
+        q: (B, S, G, N) F16 | BF16. queries
+        initial_states: (NS, H, P, N) F32. state before the first step
+        first_chunks: (FP) I32, optional. packed batch: first chunk of each of the NS sequences and the number
+            of chunks; padded with anything
+        chunk_size: int, default 64. rows per chunk; the result does not depend on it beyond rounding
+        rank: int, default 1. rows per step
+
+    Returns:
+        o: (B, S, H, P) F16 | BF16. outputs
+        final_states: (NS, H, P, N) F32. state after the last step
+
+    Where:
+        FP = (NS + 8) // 8 * 8
+
+    Raises:
+        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
+            * B >= 1 and H >= 1 and G >= 1 and NS >= 1: empty batches are answered by the public function
+            * H % G == 0: heads must be a multiple of the groups of b and c
+            * chunk_size >= 16 and chunk_size <= 256 and chunk_size % 16 == 0: 16 to 256, a multiple of 16
+            * S >= 1 and S % chunk_size == 0: whole chunks; the public function pads
+            * P % 16 == 0 and 16 <= P <= 128: the head size is padded to a multiple of 16 and at most 128
+            * N % 16 == 0 and 16 <= N <= 256: the state size is padded to a multiple of 16 and at most 256
+            * H * P <= 65520 and G * N <= 65520: elements of one step
+            * NS == B or present(first_chunks): one state per batch entry, or a packed batch
+            * B == 1 or not present(first_chunks): a packed batch has one row
+            * rank in (1, 2, 4, 8, 16): a divisor of 16; the public function pads
+        OpDtypeError: the chip or the op does not have the dtype combination.
+    """
+    present = (first_chunks is not None,)
+    first_chunks = ABSENT if first_chunks is None else first_chunks
+    primitive = prim_cache(Mamba3ChunkScan)(present, chunk_size, rank)
+    return primitive(v, da, factor, gamma, k, q, initial_states, first_chunks)
+
+
+class SegsumDecay(OpPrimitive):
+    OP = "segsum_decay"
+
+    def gradient(self, present, chunk_size, decay_layout):
+        bwd_segsum_dadt = BwdSegsumDadt((False,), chunk_size, decay_layout)
+
+        def bprop(da, out, dout):
+            grad_da = bwd_segsum_dadt(dout[0], out[1], out[2], ABSENT)
+            return (ops.cast(grad_da, da.dtype),)
+
+        return bprop
+
+
+def segsum_decay(da: Tensor, *, chunk_size: int, decay_layout: str = "query_key") -> tuple[Tensor, ...]:
+    """Decay between the steps of a chunk: decay[i,j] = exp(sum of da[k] over j < k <= i) for query i > key j, 0
+    elsewhere; the sum is clamped at 0 from above.
+
+    Its gradient is bwd_segsum_dadt; segsum and ddt_start are what that op needs.
+
+    Args:
+        da: (B, H, S) F32. log-decay of each step, S a multiple of chunk_size
+        chunk_size: int. steps per chunk, C
+        decay_layout: str, default "query_key". index order of decay; there is only query_key
+
+    Returns:
+        decay: (B, H, N, chunk_size, chunk_size) F32. decay from key to query, strictly lower
+        segsum: (B, H, N, chunk_size, chunk_size) F32. its logarithm, 0 on and above the diagonal
+        ddt_start: (B, H, S) F32. zeros, to which the gradient is added
+
+    Where:
+        N = S // chunk_size
+
+    Raises:
+        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
+            * B >= 1 and H >= 1 and S >= 1: empty batches are answered by the public function
+            * 16 <= chunk_size <= 256: smaller chunks are filled up by the public function
+            * S % chunk_size == 0: the public function fills the last chunk up
+            * decay_layout == 'query_key': the only index order
+        OpDtypeError: the chip or the op does not have the dtype combination.
+    """
+    present = ()
+    primitive = prim_cache(SegsumDecay)(present, chunk_size, decay_layout)
+    return primitive(da)
+
+
+class SparseFlashAttention(OpPrimitive):
+    OP = "sparse_flash_attention"
+
+    def gradient(
+        self, present, scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, rope_dim,
+        pre_tokens, next_tokens, attention_mode, deterministic, kv_merged):
+        sparse_flash_attention_grad = SparseFlashAttentionGrad(
+            (present[5], present[1], present[2], present[3], present[4]), scale_value, sparse_block_size,
+            layout_query, sparse_mode, rope_dim, pre_tokens, next_tokens, attention_mode, deterministic,
+            kv_merged)
+
+        def bprop(
+            query, key, value, sparse_indices, block_table, actual_seq_lengths_query, actual_seq_lengths_kv,
+            query_rope, key_rope, sinks, out, dout):
+            grad_query, grad_key, grad_value, grad_query_rope, grad_key_rope, grad_sinks = sparse_flash_attention_grad(
+                query, key, value, sparse_indices, dout[0], out[0], out[1], out[2], sinks,
+                actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope)
+            return (
+                grad_query, ops.cast(grad_key, key.dtype), ops.cast(grad_value, value.dtype),
+                ops.zeros_like(sparse_indices), ops.zeros_like(block_table),
+                ops.zeros_like(actual_seq_lengths_query), ops.zeros_like(actual_seq_lengths_kv),
+                grad_query_rope, ops.cast(grad_key_rope, key_rope.dtype), ops.cast(grad_sinks, sinks.dtype))
+
+        return bprop
+
+
+def sparse_flash_attention(
+    query: Tensor, key: Tensor, value: Tensor, sparse_indices: Tensor, block_table: Tensor | None = None,
+    actual_seq_lengths_query: Tensor | None = None, actual_seq_lengths_kv: Tensor | None = None,
+    query_rope: Tensor | None = None, key_rope: Tensor | None = None, sinks: Tensor | None = None, *,
+    scale_value: float = 1.0, sparse_block_size: int = 1, layout_query: str = "BSND", layout_kv: str = "BSND",
+    sparse_mode: int = 3, rope_dim: int = 0, pre_tokens: int = 9223372036854775807,
+    next_tokens: int = 9223372036854775807, attention_mode: int = 0, deterministic: bool = False,
+    kv_merged: bool = False) -> tuple[Tensor, ...]:
+    """Attention of every query row over the key blocks that its index row names.
+
+    This is the primitive: the public function gives TND tensors a batch axis of 1, pads index rows, lengths
+    and page tables to whole blocks and answers empty tensors. Statistics are of the scaled scores, with the
+    natural exponent. A row that selects nothing has output 0 and sum 0.
+
+    Args:
+        query: (B, S1, N1, D) F16 | BF16. queries; TND: one batch entry of T1 rows
+        key: (BK, S2, N2, D) F16 | BF16. keys, likewise; paged: (blocks, block_size, N2, D)
+        value: (BK, S2, N2, DV) F16 | BF16. values
+        sparse_indices: (B, S1, N2, K) I32. ids of key blocks within the sequence; the first negative one ends
+            the row
+        block_table: (BT, MP) I32, optional. pages of each sequence; rows padded to a multiple of 8 with
+            anything
+        actual_seq_lengths_query: (BP) I32, optional. BSND: tokens of each sequence; TND: inclusive prefix
+            sums, padded by repeating the last
+        actual_seq_lengths_kv: (BP) I32, optional. likewise; always tokens of each sequence for paged keys
+        query_rope: (B, S1, N1, rope_dim) F16 | BF16, optional. rotary part of the queries
+        key_rope: (BK, S2, N2, rope_dim) F16 | BF16, optional. rotary part of the keys
+        sinks: (B, N2, S1, GP) F32, optional. a score per head without a value, as in the statistics
+        scale_value: float, default 1.0. factor on the scores
+        sparse_block_size: int, default 1. tokens that an index names
+        layout_query: str, default "BSND". BSND or TND
+        layout_kv: str, default "BSND". layout_query, or PA_BSND
+        sparse_mode: int, default 3. 0 none, 3 causal aligned to the lower right
+        rope_dim: int, default 0. size of the rotary part, 0 without
+        pre_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for it)
+        next_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for it)
+        attention_mode: int, default 0. 0 and 2 are the same: absorbed multi-head latent attention
+        deterministic: bool, default False. of the gradient: one core per sequence, the additions to a key
+            have one order
+        kv_merged: bool, default False. key is the value too; value is not read and its gradient is in that of
+            key
+
+    Returns:
+        attention_out: (B, S1, N1, DV) F16 | BF16. the attention output
+        softmax_max: (B, N2, S1, GP) F32. row maximum of the scaled scores
+        softmax_sum: (B, N2, S1, GP) F32. row sum of exp(score - maximum)
+
+    Where:
+        GP = (N1 // N2 + 15) // 16 * 16
+
+    Raises:
+        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
+            * S1 >= 1 and S2 >= 1 and B >= 1 and BK >= 1: empty tensors are answered by the public function
+            * N2 >= 1 and N1 % N2 == 0 and 1 <= N1 // N2 <= 128: a group of 1 to 128 query heads per key head
+            * D % 16 == 0 and 16 <= D <= 512: the head size is a multiple of 16 and at most 512
+            * DV % 16 == 0 and 16 <= DV <= 512: the head size of value is a multiple of 16 and at most 512
+            * not kv_merged or DV == D: kv_merged uses key as value
+            * present(query_rope) == present(key_rope): query_rope and key_rope come together
+            * rope_dim % 16 == 0 and 0 <= rope_dim <= 64: the rope size is a multiple of 16 and at most 64
+            * present(query_rope) == (rope_dim > 0): rope_dim is the last axis of the rope tensors, 0 without
+                them
+            * K % 8 == 0 and K >= 8: index rows are padded to whole blocks of 8 with -1
+            * 1 <= sparse_block_size <= 128: a key block has 1 to 128 tokens
+            * layout_query in ('BSND', 'TND'): the known layouts
+            * layout_kv == layout_query or layout_kv == 'PA_BSND': keys have the layout of query, or are paged
+            * layout_query != 'TND' or (B == 1 and present(actual_seq_lengths_query) and
+                present(actual_seq_lengths_kv)): TND needs both prefix sums
+            * layout_kv == 'PA_BSND' or BK == B: as many key sequences as query sequences
+            * layout_kv != 'PA_BSND' or (present(block_table) and present(actual_seq_lengths_kv)): paged keys
+                need block_table and actual_seq_lengths_kv
+            * layout_kv == 'PA_BSND' or not present(block_table): block_table is for paged keys
+            * not present(block_table) or (MP % 8 == 0 and S2 % 16 == 0 and S2 % sparse_block_size == 0):
+                pages of a multiple of 16 tokens that key blocks divide, page rows padded to 8
+            * sparse_mode in (0, 3): 0 none, 3 causal aligned to the lower right
+            * pre_tokens in (2147483647, 9223372036854775807) and next_tokens in (2147483647,
+                9223372036854775807): no window: 9223372036854775807
+            * attention_mode in (0, 2): 0 and 2 are the same
+        OpDtypeError: the chip or the op does not have the dtype combination.
+    """
+    present = (
+        block_table is not None, actual_seq_lengths_query is not None, actual_seq_lengths_kv is not None,
+        query_rope is not None, key_rope is not None, sinks is not None)
+    block_table = ABSENT if block_table is None else block_table
+    actual_seq_lengths_query = ABSENT if actual_seq_lengths_query is None else actual_seq_lengths_query
+    actual_seq_lengths_kv = ABSENT if actual_seq_lengths_kv is None else actual_seq_lengths_kv
+    query_rope = ABSENT if query_rope is None else query_rope
+    key_rope = ABSENT if key_rope is None else key_rope
+    sinks = ABSENT if sinks is None else sinks
+    primitive = prim_cache(SparseFlashAttention)(
+        present, scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, rope_dim, pre_tokens,
+        next_tokens, attention_mode, deterministic, kv_merged)
+    return primitive(
+        query, key, value, sparse_indices, block_table, actual_seq_lengths_query, actual_seq_lengths_kv,
+        query_rope, key_rope, sinks)
+
+
+class SsdChunkScan(OpPrimitive):
+    OP = "ssd_chunk_scan"
+
+    def gradient(self, present, chunk_size):
+        ssd_chunk_scan_grad = SsdChunkScanGrad(present, chunk_size)
+
+        def bprop(x, da, b, c, initial_states, first_chunks, out, dout):
+            grad_x, grad_da, grad_b, grad_c, grad_initial_states = ssd_chunk_scan_grad(
+                x, da, b, c, initial_states, dout[0], dout[1], first_chunks)
+            return (
+                grad_x, ops.cast(grad_da, da.dtype), grad_b, grad_c,
+                ops.cast(grad_initial_states, initial_states.dtype), ops.zeros_like(first_chunks))
+
+        return bprop
+
+
+def ssd_chunk_scan(
+    x: Tensor, da: Tensor, b: Tensor, c: Tensor, initial_states: Tensor, first_chunks: Tensor | None = None,
+    *, chunk_size: int = 64) -> tuple[Tensor, ...]:
+    """Mamba-2 state-space scan by chunks: h[t] = exp(da[t]) * h[t-1] + x[t] b[t]^T, y[t] = h[t] c[t].
+
+    This is the primitive: the public function pads steps to whole chunks and P and N to multiples of 16, and
+    spreads packed sequences over chunks. Products take operands in the dtype of x and accumulate in float32;
+    running sums of da and the state between chunks are float32.
+
+    Args:
+        x: (B, S, H, P) F16 | BF16. inputs (dt * x of the model)
+        da: (B, H, S) F32. log of the decay of each step
+        b: (B, S, G, N) F16 | BF16. input projections; head i uses group i // (H / G)
+        c: (B, S, G, N) F16 | BF16. output projections
+        initial_states: (NS, H, P, N) F32. state before the first step
+        first_chunks: (FP) I32, optional. packed batch: first chunk of each of the NS sequences and the number
+            of chunks; padded with anything
+        chunk_size: int, default 64. steps per chunk; the result does not depend on it beyond rounding
+
+    Returns:
+        y: (B, S, H, P) F16 | BF16. outputs
+        final_states: (NS, H, P, N) F32. state after the last step
+
+    Where:
+        FP = (NS + 8) // 8 * 8
+
+    Raises:
+        OpArgumentError: a rank, shape or attribute is wrong; these must hold:
+            * B >= 1 and H >= 1 and G >= 1 and NS >= 1: empty batches are answered by the public function
+            * H % G == 0: heads must be a multiple of the groups of b and c
+            * chunk_size >= 16 and chunk_size <= 256 and chunk_size % 16 == 0: 16 to 256, a multiple of 16
+            * S >= 1 and S % chunk_size == 0: whole chunks; the public function pads
+            * P % 16 == 0 and 16 <= P <= 128: the head size is padded to a multiple of 16 and at most 128
+            * N % 16 == 0 and 16 <= N <= 256: the state size is padded to a multiple of 16 and at most 256
+            * H * P <= 65520 and G * N <= 65520: elements of one step
+            * NS == B or present(first_chunks): one state per batch entry, or a packed batch
+            * B == 1 or not present(first_chunks): a packed batch has one row
+        OpDtypeError: the chip or the op does not have the dtype combination.
+    """
+    present = (first_chunks is not None,)
+    first_chunks = ABSENT if first_chunks is None else first_chunks
+    primitive = prim_cache(SsdChunkScan)(present, chunk_size)
+    return primitive(x, da, b, c, initial_states, first_chunks)
