@@ -51,7 +51,6 @@ using mco_mindspore::AotKernelData;
 
 constexpr size_t kErrorBytes = 4096;
 constexpr size_t kNameDigits = 40;  // of the SHA-256 in a cache file's name, as in ms_custom_ops/cache.py
-constexpr size_t kHashDigits = 32;  // of the hash of the sources, as in ms_custom_ops/compiler.py
 constexpr uint32_t kCacheVersion = 1;
 
 struct DType {
@@ -71,7 +70,7 @@ struct Error : std::runtime_error {
 struct Published {
   std::mutex mutex;
   std::map<std::string, std::string> sources;  // op -> hash, of the ops whose primitives were built here
-  std::map<std::string, std::string> files;    // list of files -> hash
+  std::map<std::string, std::string> files;    // list of files -> what is wrong with them
   std::string folder;
 };
 
@@ -174,18 +173,20 @@ bool ReadFile(const std::string& path, std::string* raw) {
   return true;
 }
 
-// Hash of a list of files, one path a line, as ms_custom_ops/compiler.py takes it.
-std::string HashFiles(const std::string& files) {
-  std::string lines, content;
+// What is wrong with a list of files, "<SHA-256> <path>" a line as ms_custom_ops/sources.py made it; empty when all of
+// them are as listed.
+std::string ChangedFile(const std::string& files) {
+  constexpr size_t kDigest = 64;
+  std::string content;
   for (size_t at = 0; at < files.size();) {
     const size_t end = std::min(files.find('\n', at), files.size());
-    const std::string path = files.substr(at, end - at);
-    if (!ReadFile(path, &content)) return "without " + path;
-    const size_t name = path.rfind('/', path.rfind('/') - 1) + 1;
-    lines += Hex(content) + " " + path.substr(name) + "\n";
+    const size_t space = std::min(files.find(' ', at), end);
+    const std::string path = files.substr(std::min(space + 1, end), end - std::min(space + 1, end));
+    if (!ReadFile(path, &content)) return path + " is gone";
+    if (space - at != kDigest || files.compare(at, kDigest, Hex(content)) != 0) return path + " has changed";
     at = end + 1;
   }
-  return Hex(lines).substr(0, kHashDigits);
+  return "";
 }
 
 // A graph out of MindSpore's compiler cache or a MindIR file keeps the key it was built with, whatever the kernel's
@@ -193,18 +194,17 @@ std::string HashFiles(const std::string& files) {
 void CheckSource(const OpData& data) {
   Published& state = State();
   std::lock_guard<std::mutex> lock(state.mutex);
+  std::string reason;
   auto published = state.sources.find(data.op);
-  std::string current;
   if (published != state.sources.end()) {
-    current = published->second;
+    if (published->second != data.source) reason = "those of this process are " + published->second;
   } else {
-    std::string& hash = state.files[data.files];
-    if (hash.empty()) hash = HashFiles(data.files);
-    current = hash;
+    auto known = state.files.find(data.files);
+    if (known == state.files.end()) known = state.files.emplace(data.files, ChangedFile(data.files)).first;
+    reason = known->second;
   }
-  if (current == data.source) return;
-  throw Error(data.op + ": the graph was compiled from kernel sources " + data.source + ", the present ones are " +
-              current +
+  if (reason.empty()) return;
+  throw Error(data.op + ": the graph was compiled from kernel sources " + data.source + ", but " + reason +
               "; accepted: the same sources. Delete the folder of MindSpore's compiler cache "
               "(MS_COMPILER_CACHE_PATH) so that the graph is compiled anew, or export the MindIR file again");
 }

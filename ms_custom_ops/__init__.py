@@ -7,9 +7,12 @@ Importing this package needs neither MindSpore nor CANN: ``ops`` and ``nn`` load
 from __future__ import annotations
 
 import importlib
+import time
 from typing import Any
 
 from ms_custom_ops._version import __version__
+
+IMPORTED_NS = time.time_ns()  # a source that is edited later need not be what this process loaded
 
 _LAZY = {
     "ops": ("ms_custom_ops.mindspore.ops", None),

@@ -10,11 +10,11 @@ tensors that are there, in the order of the op's arguments. Needs no MindSpore.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib
-import importlib.util
 import json
+import sys
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from ms_custom_ops.errors import EngineError, OpArgumentError, describe
 from ms_custom_ops.program import codec, ir
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.registry.call_values import full_attrs
+from ms_custom_ops.sources import sources_of
 
 if TYPE_CHECKING:
     from ms_custom_ops.registry.spec import OpSpec
@@ -74,7 +75,6 @@ class Call:
         return self.prefix + "|" + signature([(shape, dtype) for _, shape, dtype in self.inputs])
 
 
-_HASH_DIGITS = 32
 _memory: dict[str, CompiledOp] = {}
 _lock = threading.RLock()  # one trace at a time: kernels build their Program through module state
 
@@ -90,7 +90,7 @@ def key_prefix(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], s
         {
             "op": spec.name,
             "ir": codec.VERSION,
-            "source": source_hash(spec),
+            "source": sources_of(spec).hash,
             "soc": soc,
             "attrs": dict(attrs),
             "present": list(present),
@@ -99,52 +99,6 @@ def key_prefix(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], s
         separators=(",", ":"),
         ensure_ascii=True,
     )
-
-
-def _module_file(module: str, spec: OpSpec) -> Path:
-    found = importlib.util.find_spec(module)
-    if found is None or found.origin is None:
-        raise OpArgumentError(describe(spec.name, "impl in the op_info file", module, "a module that can be imported"))
-    return Path(found.origin)
-
-
-def _python_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.py") if path.is_file())
-
-
-def _tiling_files(spec: OpSpec) -> list[Path]:
-    """The op's own tiling and the shared files; not the tilings of other ops."""
-    from ms_custom_ops.registry import get_op, list_ops
-
-    own = _module_file(spec.impl.tiling, spec)
-    foreign = {get_op(name).impl.tiling.rpartition(".")[2] for name in list_ops()} - {own.stem}
-    return [path for path in sorted(own.parent.glob("*.py")) if path.stem not in foreign]
-
-
-def source_files(spec: OpSpec) -> list[Path]:
-    """Every file whose text decides what the kernel of ``spec`` records, the op's YAML included."""
-    package = Path(__file__).resolve().parent
-    entry = _module_file(spec.impl.entry.partition(":")[0], spec)
-    folders = (package / "tik", package / "program", package / "soc", entry.parent, entry.parent.parent / "common")
-    files = [path for folder in folders for path in _python_files(folder)]
-    files += [*_tiling_files(spec), Path(spec.location.rpartition(":")[0])]
-    return sorted(set(files))
-
-
-_hashes: dict[int, tuple[OpSpec, str]] = {}
-
-
-def source_hash(spec: OpSpec) -> str:
-    """Hash of :func:`source_files`, read once per process; ``csrc/mindspore_glue.cc`` takes the same one."""
-    known = _hashes.get(id(spec))
-    if known is None:
-        lines = [
-            f"{hashlib.sha256(path.read_bytes()).hexdigest()} {path.parent.name}/{path.name}\n"
-            for path in source_files(spec)
-        ]
-        known = spec, hashlib.sha256("".join(lines).encode()).hexdigest()[:_HASH_DIGITS]
-        _hashes[id(spec)] = known
-    return known[1]
 
 
 def _by_name(spec: OpSpec, values: Tensors, what: str) -> dict[str, Any]:
@@ -229,8 +183,25 @@ def _load_or_trace(call: Call, key: str) -> CompiledOp:
     raw = cache.get(op, key)
     if raw is not None:
         return CompiledOp(op, key, raw, cache.path(op, key), inputs, outputs)
+    before = set(sys.modules)
     raw = _trace(call).to_bytes()
-    return CompiledOp(op, key, raw, cache.put(op, key, raw), inputs, outputs)
+    path = cache.put(op, key, raw) if _may_be_kept(call.spec, before) else None
+    return CompiledOp(op, key, raw, path, inputs, outputs)
+
+
+def _may_be_kept(spec: OpSpec, before: set[str]) -> bool:
+    """Whether the key covers all that the trace ran; ``before`` names the modules loaded before it."""
+    sources = sources_of(spec)
+    strangers = sources.strangers(set(sys.modules) - before)
+    if strangers:
+        warnings.warn(
+            f"{spec.name}: its kernel loads {', '.join(strangers)} in a way that its import statements do not tell, so "
+            "that a change there could not be noticed; the Program is kept in memory only. Accepted: import "
+            "statements that can be resolved before the kernel runs",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return not strangers and sources.settled
 
 
 @functools.lru_cache(maxsize=256)

@@ -30,6 +30,7 @@ from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.registry import ABSENT_DTYPE, ABSENT_SHAPE, OpSpec, get_op
 from ms_custom_ops.registry.call_values import full_attrs
 from ms_custom_ops.soc import current_soc
+from ms_custom_ops.sources import sources_of
 
 __all__ = ["ABSENT", "OpPrimitive", "TikCustom", "dtype_name", "prim_cache"]
 
@@ -105,7 +106,7 @@ class TikCustom(ops.Custom):
         self._inferred: dict[Any, dict[str, Any]] = {}
         self._soc = ""
         # From here on this process answers for the op's sources; before, mco_op compares the files on disk.
-        _extension().mco_publish(op_name.encode(), compiler.source_hash(self._spec).encode())
+        _extension().mco_publish(op_name.encode(), sources_of(self._spec).hash.encode())
         super().__init__(
             f"{engine.library_path()}:{_FUNCTION}",
             self._separate_infer,
@@ -135,8 +136,9 @@ class TikCustom(ops.Custom):
             i for i, ret in enumerate(spec.returns) if ret.present_if is None or there[ret.present_if] is not None
         ]
         self.add_prim_attr("mco_op", spec.name)
-        self.add_prim_attr("mco_source", compiler.source_hash(spec))
-        self.add_prim_attr("mco_files", "\n".join(str(path) for path in compiler.source_files(spec)))
+        sources = sources_of(spec)
+        self.add_prim_attr("mco_source", sources.hash)
+        self.add_prim_attr("mco_files", "".join(f"{digest} {path}\n" for path, digest in sources.files))
         self.add_prim_attr("mco_cache", str(default_cache().folder or ""))
         self.add_prim_attr("mco_inputs", inputs)
         self.add_prim_attr("mco_outputs", outputs)

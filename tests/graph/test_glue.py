@@ -47,7 +47,7 @@ print((Tensor(np.ones(3)) + 1).asnumpy())
 ATTRIBUTES = {
     "mco_op": "toy",
     "mco_prefix": "toy",
-    "mco_source": hashlib.sha256(b"").hexdigest()[:32],
+    "mco_source": "0123",
     "mco_files": "",
     "mco_cache": "",
     "mco_inputs": [0],
@@ -60,11 +60,11 @@ CASES = {
     "program": (ATTRIBUTES, "toy: no Program for float16[3]"),
     "positions": ({**ATTRIBUTES, "mco_inputs": [1]}, "attribute mco_inputs is out of range"),
     "source": (
-        {**ATTRIBUTES, "mco_files": "/no/such/kernel.py"},
-        "toy: the graph was compiled from kernel sources e3b0c44298fc1c149afbf4c8996fb924, the present ones "
-        "are "
-        "without /no/such/kernel.py; accepted: the same sources",
+        {**ATTRIBUTES, "mco_files": f"{'0' * 64} /no/such/kernel.py\n"},
+        "toy: the graph was compiled from kernel sources 0123, but /no/such/kernel.py is gone; accepted: the same "
+        "sources",
     ),
+    "edited": ({**ATTRIBUTES, "mco_files": "edited-after-import /dev/null\n"}, "but /dev/null has changed; accepted"),
 }
 
 

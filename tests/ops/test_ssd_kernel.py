@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import ms_custom_ops as mco
-from ms_custom_ops.compiler import source_files
 from ms_custom_ops.errors import BudgetError
-from ms_custom_ops.registry import get_op
 from ms_custom_ops.soc import get_soc
 from ms_custom_ops.testing import assert_rms
 from ms_custom_ops.tiling.ssd_chunk_scan import ScanProblem, plan_backward, plan_forward
@@ -164,10 +162,3 @@ def test_plan_refuses_a_state_that_no_chip_holds() -> None:
         r"fits Ascend910A; the smallest:\n(.*\n)*  ub: peak \d+ of \d+ bytes OVER",
     ):
         plan_forward(problem, get_soc("Ascend910A"))
-
-
-@pytest.mark.parametrize("op", ("ssd_chunk_scan", "ssd_chunk_scan_grad", "mamba3_chunk_scan", "mamba3_chunk_scan_grad"))
-def test_cached_programs_depend_on_the_shared_kernel(op: str) -> None:
-    names = {path.name for path in source_files(get_op(op)) if path.parent.name == "ssd_chunk_scan"}
-    assert {"base.py", "decay.py", "layout.py", "fwd.py", "bwd.py"} <= names
-    assert "ssd_chunk_scan.py" in {path.name for path in source_files(get_op(op)) if path.parent.name == "tiling"}

@@ -18,6 +18,7 @@ from ms_custom_ops.cache import ProgramCache
 from ms_custom_ops.errors import EngineError, OpArgumentError, OpDtypeError, SocError
 from ms_custom_ops.registry import OpSpec, get_op
 from ms_custom_ops.registry.spec import Impl
+from ms_custom_ops.sources import sources_of
 
 SHAPE = (1, 2, 17, 16)
 
@@ -92,7 +93,7 @@ def test_key_text(traced: list) -> None:
         '"op":"flash_attention"',
         '"soc":"Ascend910B1"',
         '"present":["query","key","value"]',
-        compiler.source_hash(get_op("flash_attention")),
+        sources_of(get_op("flash_attention")).hash,
     ):
         assert part in prefix
 
@@ -165,10 +166,7 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpSpec:
         (package / folder / "__init__.py").write_text("")
     (package / "__init__.py").write_text("")
     (package / "op" / "fwd.py").write_text(KERNEL.format(inputs=("query", "key", "value")))
-    (package / "op" / "notes.md").write_text("not a source")
     (package / "tiling" / "toy.py").write_text("BLOCK = 16\n")
-    (package / "tiling" / "shared.py").write_text("")
-    (package / "tiling" / "flash_attention.py").write_text("# the tiling of another op\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     for name in [name for name in sys.modules if name.partition(".")[0] == "toy_kernels"]:
@@ -176,43 +174,6 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OpSpec:
     impl = Impl("toy_kernels.op.fwd:kernel", "toy", "toy_kernels.op.golden:toy", "toy_kernels.tiling.toy")
     compiler._entry.cache_clear()
     return dataclasses.replace(get_op("flash_attention"), impl=impl)
-
-
-def fresh_hash(spec: OpSpec, **changes: Any) -> str:
-    """Hash as a new process would take it."""
-    return compiler.source_hash(dataclasses.replace(spec, **changes))
-
-
-@pytest.mark.parametrize(
-    "file", ["op/fwd.py", "op/__init__.py", "common/__init__.py", "tiling/toy.py", "tiling/shared.py"]
-)
-def test_a_changed_source_changes_the_key(toy: OpSpec, tmp_path: Path, file: str) -> None:
-    before = fresh_hash(toy)
-    path = tmp_path / "toy_kernels" / file
-    path.write_text(path.read_text() + "# changed\n")
-    assert fresh_hash(toy) != before
-
-
-@pytest.mark.parametrize("file", ["op/notes.md", "tiling/flash_attention.py"])
-def test_other_files_do_not(toy: OpSpec, tmp_path: Path, file: str) -> None:
-    before = fresh_hash(toy)
-    path = tmp_path / "toy_kernels" / file
-    path.write_text(path.read_text() + "# changed\n")
-    assert fresh_hash(toy) == before
-
-
-def test_a_changed_yaml_changes_the_key(toy: OpSpec, tmp_path: Path) -> None:
-    path = tmp_path / "toy.yaml"
-    hashes = []
-    for text in ("toy: {}", "toy: {doc: another text}"):
-        path.write_text(text)
-        hashes.append(fresh_hash(toy, location=f"{path}:1"))
-    assert hashes[0] != hashes[1]
-
-
-def test_front_end_and_chip_table_are_sources(toy: OpSpec) -> None:
-    package = Path(mco.__file__).parent
-    assert {package / "tik" / "ir.py", package / "soc" / "table.py"} <= set(compiler.source_files(toy))
 
 
 def toy_call(toy: OpSpec) -> compiler.Call:
@@ -233,9 +194,3 @@ def test_kernel_with_other_tensors_is_refused(toy: OpSpec, traced: list, tmp_pat
         r"accepted: query float16\[1, 2, 17, 16\], key .*, value ",
     ):
         compiler.compile_call(toy_call(toy))
-
-
-def test_missing_kernel_module(toy: OpSpec) -> None:
-    broken = dataclasses.replace(toy, impl=dataclasses.replace(toy.impl, tiling="toy_kernels.tiling.gone"))
-    with pytest.raises(OpArgumentError, match="toy_kernels.tiling.gone; accepted: a module that can be imported"):
-        compiler.source_hash(broken)
