@@ -10,7 +10,7 @@ from typing import Any
 
 from ms_custom_ops.errors import OpDtypeError, describe
 from ms_custom_ops.mindspore.attention_plan import Operand, refuse, static_shape
-from ms_custom_ops.op_impl.common.segsum_chunks import slot_count
+from ms_custom_ops.op_impl.segsum.chunks import slot_count
 from ms_custom_ops.tiling.segsum import MAX_CHUNK, MIN_CHUNK
 
 FLOATS = ("float32", "float16", "bfloat16")

@@ -15,7 +15,7 @@ import numpy as np
 
 from ms_custom_ops.errors import OpDtypeError, describe
 from ms_custom_ops.mindspore.attention_plan import Operand, Shape, refuse, round_up, static_shape
-from ms_custom_ops.op_impl.common.segsum_chunks import chunk_slots, slot_count
+from ms_custom_ops.op_impl.segsum.chunks import chunk_slots, slot_count
 
 ROWS = 16
 """Steps of a chunk, P and N come in multiples of this to the primitive."""

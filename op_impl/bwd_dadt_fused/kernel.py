@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.segsum_cumsum import CUMSUM_INPUTS, cumsum_gradient
-from ms_custom_ops.op_impl.common.segsum_kernel import BackwardKernel
+from ms_custom_ops.op_impl.segsum.cumsum import CUMSUM_INPUTS, cumsum_gradient
+from ms_custom_ops.op_impl.segsum.kernel import BackwardKernel
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.tiling.segsum import SegsumProblem, plan_backward
 

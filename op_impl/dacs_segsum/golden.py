@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ms_custom_ops.op_impl.common.segsum_chunks import split_chunks
+from ms_custom_ops.op_impl.segsum.chunks import split_chunks
 
 
 def dacs_segsum(da: npt.ArrayLike, chunk_size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.sparse_base import FLOOR, TINY, SparseKernel, round_mode_to
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.indexer_kl_loss.lines import LineUnit
-from ms_custom_ops.op_impl.sparse_flash_attention.problem import problem_of
+from ms_custom_ops.op_impl.sparse.base import FLOOR, TINY, SparseKernel, round_mode_to
+from ms_custom_ops.op_impl.sparse.problem import problem_of
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tiling.budget import align

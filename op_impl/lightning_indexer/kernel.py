@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.sparse_base import F32_BLOCK, SparseKernel
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.lightning_indexer.ranks import RankSelection
 from ms_custom_ops.op_impl.lightning_indexer.record_sort import ProposalSelection, RecordSelection
 from ms_custom_ops.op_impl.lightning_indexer.select import ABSENT, HIGHEST, LOWEST
+from ms_custom_ops.op_impl.sparse.base import F32_BLOCK, SparseKernel
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, MAX_REPEAT
 from ms_custom_ops.tiling.budget import align

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ms_custom_ops import tik
-from ms_custom_ops.op_impl.common.sparse_tokens import number_columns
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.lightning_indexer.select import ABSENT, Selection, Store, pieces
+from ms_custom_ops.op_impl.sparse.tokens import number_columns
 from ms_custom_ops.soc.table import MAX_REPEAT
 from ms_custom_ops.tiling.lightning_indexer import RECORD_FLOATS
 from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, I32_BLOCK

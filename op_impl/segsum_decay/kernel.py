@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.segsum_forward import ForwardKernel
+from ms_custom_ops.op_impl.segsum.forward import ForwardKernel
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.tiling.segsum import SegsumProblem, plan_forward
 

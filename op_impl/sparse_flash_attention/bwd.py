@@ -12,9 +12,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ms_custom_ops.op_impl.common.sparse_base import F32_BLOCK, SparseKernel, round_mode_to
 from ms_custom_ops.op_impl.common.tile import Tile
-from ms_custom_ops.op_impl.sparse_flash_attention.problem import problem_of
+from ms_custom_ops.op_impl.sparse.base import F32_BLOCK, SparseKernel, round_mode_to
+from ms_custom_ops.op_impl.sparse.problem import problem_of
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tiling.budget import align

@@ -15,8 +15,8 @@ from ms_custom_ops.op_impl.bwd_dadt_cumsum.golden import bwd_dadt_cumsum
 from ms_custom_ops.op_impl.bwd_dadt_fused.golden import bwd_dadt_fused
 from ms_custom_ops.op_impl.bwd_dtrap_ddt.golden import bwd_dtrap_ddt
 from ms_custom_ops.op_impl.bwd_segsum_dadt.golden import bwd_segsum_dadt
-from ms_custom_ops.op_impl.common.segsum_chunks import chunk_slots, pack, slot_lengths, unpack
 from ms_custom_ops.op_impl.dacs_segsum.golden import dacs_segsum
+from ms_custom_ops.op_impl.segsum.chunks import chunk_slots, pack, slot_lengths, unpack
 from ms_custom_ops.op_impl.segsum_decay.golden import segsum_decay
 from ms_custom_ops.testing import assert_rms, rms_error
 

@@ -13,10 +13,10 @@ import numpy as np
 import ms_custom_ops as mco
 from ms_custom_ops.op_impl.bwd_dtrap_ddt.golden import bwd_dtrap_ddt
 from ms_custom_ops.op_impl.mamba3_chunk_scan import golden as golden3
+from ms_custom_ops.op_impl.mamba3_chunk_scan.kernel import mamba3_chunk_scan, mamba3_chunk_scan_grad
 from ms_custom_ops.op_impl.ssd_chunk_scan import golden
 from ms_custom_ops.op_impl.ssd_chunk_scan.bwd import ssd_chunk_scan_grad
 from ms_custom_ops.op_impl.ssd_chunk_scan.fwd import ssd_chunk_scan
-from ms_custom_ops.op_impl.ssd_chunk_scan.mamba3 import mamba3_chunk_scan, mamba3_chunk_scan_grad
 
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 LIMIT = {"float16": 2e-3, "bfloat16": 1.5e-2}

@@ -26,8 +26,8 @@ from ms_custom_ops.op_impl.bwd_dadt_cumsum import golden as golden_cumsum  # noq
 from ms_custom_ops.op_impl.bwd_dadt_fused import golden as golden_fused  # noqa: E402
 from ms_custom_ops.op_impl.bwd_dtrap_ddt import golden as golden_trapezoid  # noqa: E402
 from ms_custom_ops.op_impl.bwd_segsum_dadt import golden as golden_segsum  # noqa: E402
-from ms_custom_ops.op_impl.common.segsum_chunks import chunk_slots, pack, slot_count, slot_lengths, unpack  # noqa: E402
 from ms_custom_ops.op_impl.dacs_segsum import golden as golden_dacs  # noqa: E402
+from ms_custom_ops.op_impl.segsum.chunks import chunk_slots, pack, slot_count, slot_lengths, unpack  # noqa: E402
 from ms_custom_ops.op_impl.segsum_decay import golden as golden_decay  # noqa: E402
 from ms_custom_ops.testing import assert_ratio, assert_rms  # noqa: E402
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from ms_custom_ops import tik
 from ms_custom_ops.op_impl.common.scalar import ScalarUnit
-from ms_custom_ops.op_impl.common.segsum_matrix import TriangleLoader, TriangleMask, spans
-from ms_custom_ops.op_impl.common.segsum_rows import GroupRows
-from ms_custom_ops.op_impl.common.segsum_vector import BLOCK, GridUnit, TransposeUnit
 from ms_custom_ops.op_impl.common.tile import Buffers, Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.op_impl.segsum.matrix import TriangleLoader, TriangleMask, spans
+from ms_custom_ops.op_impl.segsum.rows import GroupRows
+from ms_custom_ops.op_impl.segsum.vector import BLOCK, GridUnit, TransposeUnit
 from ms_custom_ops.tiling.segsum import SegsumPlan
 from ms_custom_ops.tiling.segsum_moves import Window
 

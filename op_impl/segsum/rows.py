@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.segsum_vector import BLOCK, TransposeUnit
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.op_impl.segsum.vector import BLOCK, TransposeUnit
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
 from ms_custom_ops.tiling.budget import DTYPE_BYTES
 

@@ -14,9 +14,9 @@ from ms_custom_ops import tik
 from ms_custom_ops.op_impl.common.cube import CubeUnit, Fractals
 from ms_custom_ops.op_impl.common.rows import RowUnit
 from ms_custom_ops.op_impl.common.scalar import ScalarUnit
-from ms_custom_ops.op_impl.common.sparse_tokens import Sequences, TokenTiles
 from ms_custom_ops.op_impl.common.tile import Buffers, Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.op_impl.sparse.tokens import Sequences, TokenTiles
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, MAX_REPEAT
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, align
 from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, chunks

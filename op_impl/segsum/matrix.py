@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.segsum_vector import BLOCK, FULL_MASK, GridUnit, column_bits, triangle_bits
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.op_impl.segsum.vector import BLOCK, FULL_MASK, GridUnit, column_bits, triangle_bits
 from ms_custom_ops.soc.table import BLOCK_BYTES
 from ms_custom_ops.tiling.budget import DTYPE_BYTES
 from ms_custom_ops.tiling.segsum_moves import Run, Window, needed, triangle_runs

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.segsum_kernel import SegsumKernel
-from ms_custom_ops.op_impl.common.segsum_rows import GROUP, GroupRows
 from ms_custom_ops.op_impl.common.tile import Tile
+from ms_custom_ops.op_impl.segsum.kernel import SegsumKernel
+from ms_custom_ops.op_impl.segsum.rows import GROUP, GroupRows
 
 CUMSUM_INPUTS = ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev")
 

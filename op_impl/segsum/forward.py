@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.common.segsum_kernel import SegsumKernel
-from ms_custom_ops.op_impl.common.segsum_rows import GROUP
-from ms_custom_ops.op_impl.common.segsum_vector import BLOCK, LANES
 from ms_custom_ops.op_impl.common.tile import Tile
+from ms_custom_ops.op_impl.segsum.kernel import SegsumKernel
+from ms_custom_ops.op_impl.segsum.rows import GROUP
+from ms_custom_ops.op_impl.segsum.vector import BLOCK, LANES
 from ms_custom_ops.soc.table import BLOCK_BYTES, VECTOR_REPEAT_BYTES
 
 _FULL = VECTOR_REPEAT_BYTES // BLOCK_BYTES
