@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import json
 import sys
 import threading
@@ -214,19 +215,32 @@ def _tbe_dict(shape: tuple[int, ...], dtype: str) -> dict[str, Any]:
     return {"shape": shape, "dtype": dtype, "format": "ND", "ori_shape": shape, "ori_format": "ND"}
 
 
+def _takes_call(entry: Any) -> bool:
+    """The entry takes the call as one object; otherwise it is written the public CANN way."""
+    parameters = list(inspect.signature(entry).parameters.values())
+    return len(parameters) == 1 and parameters[0].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
 def _trace(call: Call) -> ir.Program:
-    """Runs the kernel function in the TBE convention: tensors in, tensors out, attributes, kernel_name."""
+    """Runs the kernel's entry: with a :class:`KernelCall` where it takes one argument, else in the TBE convention
+    (tensors in, tensors out, attributes, kernel_name)."""
+    from ms_custom_ops.soc import get_soc
+    from ms_custom_ops.tik.call import KernelCall, TensorInfo
     from ms_custom_ops.tik.trace import trace
 
-    there = {name: _tbe_dict(shape, dtype) for name, shape, dtype in (*call.inputs, *call.outputs)}
-    names = [arg.name for arg in call.spec.tensors] + [ret.name for ret in call.spec.returns]
-    program = trace(
-        _entry(call.spec.impl.entry),
-        *[there.get(name) for name in names],
-        *call.attrs.values(),
-        soc=call.soc,
-        kernel_name=call.spec.impl.kernel_name,
-    )
+    impl = call.spec.impl
+    entry = _entry(impl.entry)
+    if _takes_call(entry):
+        given, made = (
+            {n: TensorInfo(shape, dtype) for n, shape, dtype in side} for side in (call.inputs, call.outputs)
+        )
+        kernel_call = KernelCall(call.spec.name, impl.kernel_name, get_soc(call.soc), given, made, call.attrs)
+        program = trace(entry, kernel_call, soc=call.soc)
+    else:
+        there = {name: _tbe_dict(shape, dtype) for name, shape, dtype in (*call.inputs, *call.outputs)}
+        names = [arg.name for arg in call.spec.tensors] + [ret.name for ret in call.spec.returns]
+        arguments = [there.get(name) for name in names]
+        program = trace(entry, *arguments, *call.attrs.values(), soc=call.soc, kernel_name=impl.kernel_name)
     _check_io(call, program)
     return program
 

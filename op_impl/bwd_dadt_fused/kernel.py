@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.segsum.cumsum import CUMSUM_INPUTS, cumsum_gradient
+from ms_custom_ops.op_impl.segsum.cumsum import cumsum_gradient
 from ms_custom_ops.op_impl.segsum.kernel import BackwardKernel
-from ms_custom_ops.soc import current_soc
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.segsum import SegsumProblem, plan_backward
 
 
@@ -25,28 +25,9 @@ class FusedBackward(BackwardKernel):
             unit.store(self.gm["dadt"], first * self.problem.chunk, rows, count)
 
 
-def bwd_dadt_fused(
-    dSSdA: dict[str, Any],
-    SSdA: dict[str, Any],
-    ddA_cs: dict[str, Any],
-    ddA_cs_rev: dict[str, Any],
-    dA_cs: dict[str, Any],
-    dA_cs_rev: dict[str, Any],
-    lengths: dict[str, Any] | None,
-    dadt: dict[str, Any],
-    chunk_size: int,
-    kernel_name: str = "bwd_dadt_fused",
-) -> Any:
-    """Build the kernel; tensors are dicts with "shape" and "dtype" in the order of the YAML."""
-    b, h, n, _, _ = dSSdA["shape"]
-    problem = SegsumProblem(b * h * n, n, chunk_size, dSSdA["dtype"], has_lengths=lengths is not None)
-    kernel = FusedBackward(plan_backward(problem, current_soc()))
-    for name, tensor in (
-        ("dSSdA", dSSdA),
-        ("SSdA", SSdA),
-        *zip(CUMSUM_INPUTS, (ddA_cs, ddA_cs_rev, dA_cs, dA_cs_rev), strict=True),
-        ("lengths", lengths),
-    ):
-        kernel.gm_tensor("in", name, tensor)
-    kernel.gm_tensor("out", "dadt", dadt)
-    return kernel.build(kernel_name)
+def bwd_dadt_fused(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    matrices = call["dSSdA"]
+    b, h, n, chunk, _ = matrices.shape
+    problem = SegsumProblem(b * h * n, n, chunk, matrices.dtype, has_lengths="lengths" in call)
+    return FusedBackward(call, plan_backward(problem, call.soc)).build()

@@ -6,54 +6,30 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops import tik
-from ms_custom_ops.op_impl.common.scalar import ScalarUnit
-from ms_custom_ops.op_impl.common.tile import Buffers, Tile
-from ms_custom_ops.op_impl.common.vector import VectorUnit, lanes_of, pieces
-from ms_custom_ops.soc import current_soc
+from ms_custom_ops.op_impl.common.kernel import Kernel
+from ms_custom_ops.op_impl.common.tile import Tile
+from ms_custom_ops.op_impl.common.vector import lanes_of, pieces
 from ms_custom_ops.soc.table import BLOCK_BYTES
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import DTYPE_BYTES
-from ms_custom_ops.tiling.segsum_dtrap import DtrapPlan, DtrapProblem, plan_dtrap
+from ms_custom_ops.tiling.segsum_dtrap import DtrapProblem, plan_dtrap
 
 _BLOCK = BLOCK_BYTES // DTYPE_BYTES["float32"]
 _INPUTS = ("trap", "dt", "dfactor", "dgamma_diag")
 
 
-class TrapezoidBackward:
+class TrapezoidBackward(Kernel):
     """Four float32 tensors (B, H, S) and cu_seqlens or not -> ddt, dtrap (B, H, S)."""
 
-    def __init__(self, plan: DtrapPlan):
-        self.plan = plan
-        self.problem = plan.problem
-        self.tik = tik.Tik()
-        self.vector = VectorUnit(self.tik)
-        self.scalar = ScalarUnit(self.tik)
-        self.buffers = Buffers(self.tik, plan)
-        shape = (self.problem.elements,)
-        self.gm = {n: self.tik.Tensor("float32", shape, tik.scope_gm, n) for n in _INPUTS}
+    def prepare(self) -> None:
+        super().prepare()
+        self.vector.dup(self.buffers["ones"], 1.0, lanes_of("float32"))
         if self.problem.bounds:
-            self.gm["cu_seqlens"] = self.tik.Tensor("int32", (self.problem.bounds,), tik.scope_gm, "cu_seqlens")
-        self._inputs = list(self.gm.values())
-        self._outputs = [self.tik.Tensor("float32", shape, tik.scope_gm, n) for n in ("ddt", "dtrap")]
+            bounds, blocks = self.buffers["bounds"], self.problem.bounds // _BLOCK
+            self.tik.data_move(bounds[0], self.gm["cu_seqlens"][0], 0, 1, blocks, 0, 0)
 
-    def build(self, kernel_name: str) -> Any:
-        """Emit the multi-core loop and finish the kernel."""
-        t, split = self.tik, self.plan.split
-        with t.for_range(0, split.block_num, block_num=split.block_num) as core:
-            self.buffers.resident()
-            self.vector.dup(self.buffers["ones"], 1.0, lanes_of("float32"))
-            if self.problem.bounds:
-                t.data_move(
-                    self.buffers["bounds"][0], self.gm["cu_seqlens"][0], 0, 1, self.problem.bounds // _BLOCK, 0, 0
-                )
-            first = self.scalar.hold(core * split.quotient + self.scalar.minimum(core, split.remainder))
-            count = t.Scalar("int64", init_value=split.quotient)
-            if split.remainder:
-                with t.if_scope(core < split.remainder):
-                    count.set_as(split.quotient + 1)
-            with t.for_range(0, count) as turn:
-                self._piece(self.scalar.minimum((first + turn) * self.plan.piece, self.plan.last_start))
-        t.BuildCCE(kernel_name=kernel_name, inputs=self._inputs, outputs=self._outputs)
-        return t
+    def task(self, index: Any) -> None:
+        self._piece(self.scalar.minimum(index * self.plan.piece, self.plan.last_start))
 
     def _piece(self, start: Any) -> None:
         b, blocks = self.buffers, self.plan.piece // _BLOCK
@@ -62,8 +38,8 @@ class TrapezoidBackward:
         self._load_before(start, blocks)
         self._clear_starts(start)
         self._gradients()
-        for gm, name in zip(self._outputs, ("before", "dt"), strict=True):
-            self.tik.data_move(gm[start], b[name][0], 0, 1, blocks, 0, 0)
+        for output, name in (("ddt", "before"), ("dtrap", "dt")):
+            self.tik.data_move(self.gm[output][start], b[name][0], 0, 1, blocks, 0, 0)
 
     def _load_before(self, start: Any, blocks: int) -> None:
         """before[i] = dfactor[start + i - 1]."""
@@ -123,18 +99,8 @@ class TrapezoidBackward:
             self.tik.vdiv(mask, dst[at], self.buffers["ones"][0], dst[at], repeat, 1, 1, 1, full, 0, full)
 
 
-def bwd_dtrap_ddt(
-    trap: dict[str, Any],
-    dt: dict[str, Any],
-    dfactor: dict[str, Any],
-    dgamma_diag: dict[str, Any],
-    cu_seqlens: dict[str, Any] | None,
-    ddt: dict[str, Any],
-    dtrap: dict[str, Any],
-    kernel_name: str = "bwd_dtrap_ddt",
-) -> Any:
-    """Build the kernel; tensors are dicts with "shape" and "dtype" in the order of the YAML."""
-    del dt, dfactor, dgamma_diag, ddt, dtrap  # all of the shape and dtype of trap
-    b, h, s = trap["shape"]
-    bounds = 0 if cu_seqlens is None else cu_seqlens["shape"][0]
-    return TrapezoidBackward(plan_dtrap(DtrapProblem(b * h, s, bounds), current_soc())).build(kernel_name)
+def bwd_dtrap_ddt(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    b, h, s = call["trap"].shape
+    bounds = call["cu_seqlens"].shape[0] if "cu_seqlens" in call else 0
+    return TrapezoidBackward(call, plan_dtrap(DtrapProblem(b * h, s, bounds), call.soc)).build()

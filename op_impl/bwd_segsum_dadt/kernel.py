@@ -7,7 +7,7 @@ from typing import Any
 
 from ms_custom_ops.op_impl.segsum.kernel import BackwardKernel
 from ms_custom_ops.op_impl.segsum.rows import GROUP
-from ms_custom_ops.soc import current_soc
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.segsum import SegsumProblem, plan_backward
 
 
@@ -30,23 +30,10 @@ class SegsumBackward(BackwardKernel):
             unit.store(self.gm["ddt"], start, rows, count)
 
 
-def bwd_segsum_dadt(
-    dSSdA: dict[str, Any],
-    SSdA: dict[str, Any],
-    ddt_out: dict[str, Any],
-    lengths: dict[str, Any] | None,
-    ddt: dict[str, Any],
-    chunk_size: int,
-    layout: str = "key_query",
-    kernel_name: str = "bwd_segsum_dadt",
-) -> Any:
-    """Build the kernel; tensors are dicts with "shape" and "dtype" in the order of the YAML."""
-    b, h, n, c, _ = dSSdA["shape"]
-    problem = SegsumProblem(
-        b * h * n, n, chunk_size, dSSdA["dtype"], ddt["dtype"], layout == "query_key", lengths is not None
-    )
-    kernel = SegsumBackward(plan_backward(problem, current_soc()))
-    for name, tensor in (("dSSdA", dSSdA), ("SSdA", SSdA), ("ddt_out", ddt_out), ("lengths", lengths)):
-        kernel.gm_tensor("in", name, tensor)
-    kernel.gm_tensor("out", "ddt", ddt)
-    return kernel.build(kernel_name)
+def bwd_segsum_dadt(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    matrices, query_major = call["dSSdA"], call.attrs["layout"] == "query_key"
+    b, h, n, chunk, _ = matrices.shape
+    dtypes = matrices.dtype, call["ddt"].dtype
+    problem = SegsumProblem(b * h * n, n, chunk, *dtypes, query_major, "lengths" in call)
+    return SegsumBackward(call, plan_backward(problem, call.soc)).build()

@@ -8,7 +8,7 @@ from typing import Any
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.segsum.forward import ForwardKernel
 from ms_custom_ops.op_impl.segsum.rows import GROUP
-from ms_custom_ops.soc import current_soc
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.segsum import SegsumProblem, plan_forward
 
 
@@ -35,19 +35,9 @@ class RunningSums(ForwardKernel):
         unit.store(self.gm[name], first * self.problem.chunk, rows, count)
 
 
-def dacs_segsum(
-    da: dict[str, Any],
-    da_cs: dict[str, Any],
-    da_cs_rev: dict[str, Any],
-    segsum: dict[str, Any],
-    chunk_size: int,
-    kernel_name: str = "dacs_segsum",
-) -> Any:
-    """Build the kernel; tensors are dicts with "shape" and "dtype" in the order of the YAML."""
-    b, h, s = da["shape"]
-    slots = s // chunk_size
-    kernel = RunningSums(plan_forward(SegsumProblem(b * h * slots, slots, chunk_size), current_soc(), False))
-    kernel.gm_tensor("in", "da", da)
-    for name, tensor in (("da_cs", da_cs), ("da_cs_rev", da_cs_rev), ("segsum", segsum)):
-        kernel.gm_tensor("out", name, tensor)
-    return kernel.build(kernel_name)
+def dacs_segsum(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    b, h, s = call["da"].shape
+    chunk = call.attrs["chunk_size"]
+    problem = SegsumProblem(b * h * (s // chunk), s // chunk, chunk)
+    return RunningSums(call, plan_forward(problem, call.soc, False)).build()

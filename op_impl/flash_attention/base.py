@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the forward and the backward FlashAttention kernel share: the problem, GM tensors, score tiles."""
+"""What the forward and the backward FlashAttention kernel share: the problem, score tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ms_custom_ops import tik
-from ms_custom_ops.op_impl.common.cube import CubeUnit, Fractals
-from ms_custom_ops.op_impl.common.rows import RowUnit
-from ms_custom_ops.op_impl.common.scalar import ScalarUnit
-from ms_custom_ops.op_impl.common.tile import Buffers, Tile
-from ms_custom_ops.op_impl.common.vector import VectorUnit, lanes_of
+from ms_custom_ops.op_impl.common.kernel import CubeKernel
+from ms_custom_ops.op_impl.common.tile import Tile
+from ms_custom_ops.op_impl.common.vector import lanes_of
 from ms_custom_ops.op_impl.flash_attention.dropout import Dropout
 from ms_custom_ops.op_impl.flash_attention.visibility import Visibility
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import AttentionPlan, AttentionProblem
 
-OPTIONAL = ("attn_mask", "real_shift", "drop_mask", "actual_seq_qlen", "actual_seq_kvlen")
 F32_BLOCK = BLOCK_BYTES // 4
 """float32 elements of a block, the unit of data_move."""
 TINY = 1e-30
@@ -26,12 +23,11 @@ TINY = 1e-30
 _LANES = lanes_of("float32")
 
 
-def problem_of(
-    query: dict, key: dict, optional: dict[str, dict | None], attributes: dict[str, Any]
-) -> AttentionProblem:
-    """The problem that tensor descriptions (TBE dicts with "shape" and "dtype") and attributes state."""
-    batch, q_heads, q_len, head_dim = query["shape"]
-    _, kv_heads, kv_len, _ = key["shape"]
+def problem_of(call: KernelCall) -> AttentionProblem:
+    """The problem that the tensors and attributes of a call state."""
+    query = call["query"]
+    batch, q_heads, q_len, head_dim = query.shape
+    _, kv_heads, kv_len, _ = call["key"].shape
     return AttentionProblem(
         batch,
         q_heads,
@@ -39,95 +35,25 @@ def problem_of(
         q_len,
         kv_len,
         head_dim,
-        query["dtype"],
-        **attributes,
-        has_q_lengths=optional["actual_seq_qlen"] is not None,
-        has_kv_lengths=optional["actual_seq_kvlen"] is not None,
-        has_attn_mask=optional["attn_mask"] is not None,
-        has_real_shift=optional["real_shift"] is not None,
-        has_drop_mask=optional["drop_mask"] is not None,
+        query.dtype,
+        **{name: value for name, value in call.attrs.items() if name != "tiling_stgy_name"},
+        has_q_lengths="actual_seq_qlen" in call,
+        has_kv_lengths="actual_seq_kvlen" in call,
+        has_attn_mask="attn_mask" in call,
+        has_real_shift="real_shift" in call,
+        has_drop_mask="drop_mask" in call,
     )
 
 
-def round_mode_to(dtype: str) -> str:
-    """Rounding mode name of float32 to ``dtype``: the chips have different names for nearest even."""
-    return "round" if dtype == "bfloat16" else "none"
+class AttentionKernel(CubeKernel):
+    """Base of both kernels; tensors as in the op_info files."""
 
+    problem: AttentionProblem
+    plan: AttentionPlan
 
-class AttentionKernel:
-    """Base of both kernels. Subclasses allocate their outputs, then call :meth:`build`."""
-
-    def __init__(self, problem: AttentionProblem, plan: AttentionPlan, optional: dict[str, dict | None]):
-        self.problem = problem
-        self.plan = plan
-        self.tik = tik.Tik()
-        self.inputs: list[Any] = []
-        self.outputs: list[Any] = []
-        self._optional_shapes = {k: tuple(v["shape"]) for k, v in optional.items() if v is not None}
-        self._optional_dtypes = {k: v["dtype"] for k, v in optional.items() if v is not None}
-        self.gm: dict[str, Any] = {}
-
-    def gm_input(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
-        """Declare the next input of the kernel."""
-        self.gm[name] = self.tik.Tensor(dtype, shape, tik.scope_gm, name)
-        self.inputs.append(self.gm[name])
-
-    def gm_output(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
-        """Declare the next output of the kernel."""
-        self.gm[name] = self.tik.Tensor(dtype, shape, tik.scope_gm, name)
-        self.outputs.append(self.gm[name])
-
-    def gm_workspace(self, name: str, dtype: str, elements: int) -> None:
-        """Declare a GM workspace."""
-        self.gm[name] = self.tik.Tensor(dtype, (elements,), tik.scope_gm, name, is_workspace=True)
-
-    def optional_inputs(self) -> None:
-        """Declare the optional inputs that are present, in the order of the YAML."""
-        for name in OPTIONAL:
-            if name in self._optional_shapes:
-                self.gm_input(name, self._optional_dtypes[name], self._optional_shapes[name])
-
-    def build(self, kernel_name: str) -> Any:
-        """Emit the multi-core loop and finish the kernel."""
-        split = self.plan.split
-        wide, half = self._exchange_sizes()
-        if self.plan.soc.split_core:
-            self.gm_workspace("exchange_wide", "float32", split.block_num * wide)
-            self.gm_workspace("exchange_half", self.problem.dtype, split.block_num * half)
-        with self.tik.for_range(0, split.block_num, block_num=split.block_num) as core:
-            self._units(core, wide, half)
-            first = core * split.quotient + self.scalar.minimum(core, split.remainder)
-            first = self.scalar.hold(first)
-            count = self.tik.Scalar("int64", init_value=split.quotient)
-            if split.remainder:
-                with self.tik.if_scope(core < split.remainder):
-                    count.set_as(split.quotient + 1)
-            with self.tik.for_range(0, count) as turn:
-                self.task(first + turn)
-        self.tik.BuildCCE(kernel_name=kernel_name, inputs=self.inputs, outputs=self.outputs)
-        return self.tik
-
-    def task(self, index: Any) -> None:
-        """One task of the core split."""
-        raise NotImplementedError
-
-    def _exchange_sizes(self) -> tuple[int, int]:
-        sizes = {scope: max(b.elements for b in self.plan.buffers if b.scope == scope) for scope in ("l0c", "l1")}
-        return sizes["l0c"], sizes["l1"]
-
-    def _units(self, core: Any, wide: int, half: int) -> None:
-        t, soc = self.tik, self.plan.soc
-        self.buffers = Buffers(t, self.plan)
-        self.buffers.resident()
-        self.vector = VectorUnit(t)
-        self.scalar = ScalarUnit(t)
-        self.fractals = Fractals(t, soc)
-        self.rows = RowUnit(t, self.vector, self.buffers["turn"])
-        wide_tile = half_tile = None
-        if soc.split_core:
-            wide_tile = Tile(self.gm["exchange_wide"], core * wide)
-            half_tile = Tile(self.gm["exchange_half"], core * half)
-        self.cube = CubeUnit(t, soc, wide_tile, half_tile)
+    def prepare(self) -> None:
+        super().prepare()
+        t = self.tik
         self.visibility = Visibility(
             t, self.plan, self.buffers, self.vector, self.gm.get("actual_seq_qlen"), self.gm.get("actual_seq_kvlen")
         )
@@ -149,7 +75,7 @@ class AttentionKernel:
 
     def _slice_at(self, name: str, head: Head, q0: Any, k0: Any) -> tuple[Any, Any]:
         """GM tensor and element offset of row q0, column k0 in a (1|B, 1|N1, 1|S1, S2 padded) tensor."""
-        batches, heads, q_rows, row = self._optional_shapes[name]
+        batches, heads, q_rows, row = self.call[name].shape
         plane = (head.batch if batches > 1 else 0) * heads + (head.index if heads > 1 else 0)
         return self.gm[name], (plane * q_rows + (q0 if q_rows > 1 else 0)) * row + k0
 
@@ -175,7 +101,7 @@ class AttentionKernel:
         count = rows * CUBE_BLOCK
         half, wide = self.buffers["shift_slice"], self.buffers["mask_wide"]
         gm, start = self._slice_at("real_shift", head, q0, k0)
-        one_row = self._optional_shapes["real_shift"][2] == 1
+        one_row = self.call["real_shift"].shape[2] == 1
         for n1 in range(columns // CUBE_BLOCK):
             at = start + n1 * CUBE_BLOCK
             tile = scores.shift(n1 * count)

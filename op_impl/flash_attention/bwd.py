@@ -10,19 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ms_custom_ops.op_impl.common.kernel import round_mode_to
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.common.vector import lanes_of
-from ms_custom_ops.op_impl.flash_attention.base import (
-    F32_BLOCK,
-    OPTIONAL,
-    TINY,
-    AttentionKernel,
-    Head,
-    problem_of,
-    round_mode_to,
-)
-from ms_custom_ops.soc import current_soc
+from ms_custom_ops.op_impl.flash_attention.base import F32_BLOCK, TINY, AttentionKernel, Head, problem_of
 from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import plan_backward
 
@@ -32,27 +25,12 @@ _LANES = lanes_of("float32")
 class FlashAttentionBackward(AttentionKernel):
     """Inputs of the forward, its outputs and d_attention_out -> d_query, d_key, d_value in the input dtype."""
 
-    def declare(self) -> None:
-        """GM tensors in the order of the YAML, and the workspaces."""
-        p = self.problem
-        q_shape = (p.batch, p.q_heads, p.q_len, p.head_dim)
-        kv_shape = (p.batch, p.kv_heads, p.kv_len, p.head_dim)
-        for name, shape in (
-            ("query", q_shape),
-            ("key", kv_shape),
-            ("value", kv_shape),
-            ("attention_out", q_shape),
-            ("d_attention_out", q_shape),
-        ):
-            self.gm_input(name, p.dtype, shape)
-        for name in ("softmax_max", "softmax_sum"):
-            self.gm_input(name, "float32", (p.batch, p.q_heads, p.q_rows_padded))
-        self.optional_inputs()
-        for name, shape in (("d_query", q_shape), ("d_key", kv_shape), ("d_value", kv_shape)):
-            self.gm_output(name, p.dtype, shape)
+    def workspaces(self) -> None:
+        p, plan = self.problem, self.plan
         heads = p.batch * p.q_heads
-        self.gm_workspace("delta", "float32", heads * p.q_rows_padded)
-        self.gm_workspace("dq_sums", "float32", heads * self.plan.q_blocks * self.plan.q_block * p.head_dim)
+        self.workspace("delta", "float32", heads * p.q_rows_padded)
+        self.workspace("dq_sums", "float32", heads * plan.q_blocks * plan.q_block * p.head_dim)
+        super().workspaces()
 
     def task(self, index: Any) -> None:
         plan, p = self.plan, self.problem
@@ -259,52 +237,7 @@ class FlashAttentionBackward(AttentionKernel):
                 self.tik.data_move(at, b["dq_sum"][0], 0, 1, count // F32_BLOCK, 0, 0)
 
 
-def flash_attention_grad(
-    query: dict,
-    key: dict,
-    value: dict,
-    attention_out: dict,
-    d_attention_out: dict,
-    softmax_max: dict,
-    softmax_sum: dict,
-    attn_mask: dict | None,
-    real_shift: dict | None,
-    drop_mask: dict | None,
-    actual_seq_qlen: dict | None,
-    actual_seq_kvlen: dict | None,
-    d_query: dict,
-    d_key: dict,
-    d_value: dict,
-    scale_value: float = 1.0,
-    keep_prob: float = 1.0,
-    seed: int = 0,
-    sparse_mode: int = 0,
-    pre_tokens: int = 2147483647,
-    next_tokens: int = 2147483647,
-    prev_block_num: int = 65536,
-    next_block_num: int = 65536,
-    tiling_stgy_name: str = "auto",
-    high_precision: bool = True,
-    kernel_name: str = "flash_attention_grad",
-) -> Any:
-    """Entry of the backward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    optional = dict(zip(OPTIONAL, (attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen), strict=True))
-    problem = problem_of(
-        query,
-        key,
-        optional,
-        dict(
-            scale_value=scale_value,
-            keep_prob=keep_prob,
-            seed=seed,
-            sparse_mode=sparse_mode,
-            pre_tokens=pre_tokens,
-            next_tokens=next_tokens,
-            prev_block_num=prev_block_num,
-            next_block_num=next_block_num,
-            high_precision=high_precision,
-        ),
-    )
-    kernel = FlashAttentionBackward(problem, plan_backward(problem, current_soc(), tiling_stgy_name), optional)
-    kernel.declare()
-    return kernel.build(kernel_name)
+def flash_attention_grad(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    plan = plan_backward(problem_of(call), call.soc, call.attrs["tiling_stgy_name"])
+    return FlashAttentionBackward(call, plan).build()

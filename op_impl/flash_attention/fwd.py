@@ -5,18 +5,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.flash_attention.base import (
-    F32_BLOCK,
-    OPTIONAL,
-    TINY,
-    AttentionKernel,
-    Head,
-    problem_of,
-    round_mode_to,
-)
+from ms_custom_ops.op_impl.common.kernel import round_mode_to
+from ms_custom_ops.op_impl.flash_attention.base import F32_BLOCK, TINY, AttentionKernel, Head, problem_of
 from ms_custom_ops.op_impl.flash_attention.visibility import FLOOR
-from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import plan_forward
 
@@ -24,17 +17,6 @@ from ms_custom_ops.tiling.flash_attention import plan_forward
 class FlashAttentionForward(AttentionKernel):
     """query (B, N1, S1, D), key/value (B, N2, S2, D) -> attention_out (B, N1, S1, D), softmax_max and softmax_sum
     (B, N1, S1 padded to 16) float32."""
-
-    def declare(self) -> None:
-        """GM tensors in the order of the YAML."""
-        p = self.problem
-        self.gm_input("query", p.dtype, (p.batch, p.q_heads, p.q_len, p.head_dim))
-        for name in ("key", "value"):
-            self.gm_input(name, p.dtype, (p.batch, p.kv_heads, p.kv_len, p.head_dim))
-        self.optional_inputs()
-        self.gm_output("attention_out", p.dtype, (p.batch, p.q_heads, p.q_len, p.head_dim))
-        for name in ("softmax_max", "softmax_sum"):
-            self.gm_output(name, "float32", (p.batch, p.q_heads, p.q_rows_padded))
 
     def task(self, index: Any) -> None:
         plan, p = self.plan, self.problem
@@ -167,48 +149,7 @@ class FlashAttentionForward(AttentionKernel):
             )
 
 
-def flash_attention(
-    query: dict,
-    key: dict,
-    value: dict,
-    attn_mask: dict | None,
-    real_shift: dict | None,
-    drop_mask: dict | None,
-    actual_seq_qlen: dict | None,
-    actual_seq_kvlen: dict | None,
-    attention_out: dict,
-    softmax_max: dict,
-    softmax_sum: dict,
-    scale_value: float = 1.0,
-    keep_prob: float = 1.0,
-    seed: int = 0,
-    sparse_mode: int = 0,
-    pre_tokens: int = 2147483647,
-    next_tokens: int = 2147483647,
-    prev_block_num: int = 65536,
-    next_block_num: int = 65536,
-    tiling_stgy_name: str = "auto",
-    high_precision: bool = True,
-    kernel_name: str = "flash_attention",
-) -> Any:
-    """Entry of the forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    optional = dict(zip(OPTIONAL, (attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen), strict=True))
-    problem = problem_of(
-        query,
-        key,
-        optional,
-        dict(
-            scale_value=scale_value,
-            keep_prob=keep_prob,
-            seed=seed,
-            sparse_mode=sparse_mode,
-            pre_tokens=pre_tokens,
-            next_tokens=next_tokens,
-            prev_block_num=prev_block_num,
-            next_block_num=next_block_num,
-            high_precision=high_precision,
-        ),
-    )
-    kernel = FlashAttentionForward(problem, plan_forward(problem, current_soc(), tiling_stgy_name), optional)
-    kernel.declare()
-    return kernel.build(kernel_name)
+def flash_attention(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    plan = plan_forward(problem_of(call), call.soc, call.attrs["tiling_stgy_name"])
+    return FlashAttentionForward(call, plan).build()

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ms_custom_ops.op_impl.common.kernel import round_mode_to
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.indexer_kl_loss.lines import LineUnit
-from ms_custom_ops.op_impl.sparse.base import FLOOR, TINY, SparseKernel, round_mode_to
+from ms_custom_ops.op_impl.sparse.base import FLOOR, TINY, SparseKernel
 from ms_custom_ops.op_impl.sparse.problem import problem_of
-from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.lightning_indexer_kl import plan_kl
 from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, I32_BLOCK, chunks
@@ -30,7 +31,10 @@ _SMALLEST = 1e-37
 class IndexerKlLoss(SparseKernel):
     """Tensors as in op_info/sparse_lightning_indexer_grad_kl_loss.yaml."""
 
+    summed = ("d_key_index",)
+
     def prepare(self) -> None:
+        super().prepare()
         b, p = self.buffers, self.problem
         self.vector.dup(b["ones"], 1.0, b["ones"].tensor.shape[0])
         self.lines = LineUnit(self.tik, self.vector, b)
@@ -230,50 +234,8 @@ class IndexerKlLoss(SparseKernel):
         self.move_rows(self.gm["row_loss"][row * I32_BLOCK], b["single"][0], I32_BLOCK)
 
 
-def sparse_lightning_indexer_grad_kl_loss(
-    query: dict,
-    key: dict,
-    query_index: dict,
-    key_index: dict,
-    weights: dict,
-    sparse_indices: dict,
-    softmax_max: dict,
-    softmax_sum: dict,
-    query_rope: dict | None,
-    key_rope: dict | None,
-    actual_seq_lengths_query: dict | None,
-    actual_seq_lengths_kv: dict | None,
-    d_query_index: dict,
-    d_key_index: dict,
-    d_weights: dict,
-    row_loss: dict,
-    scale_value: float = 1.0,
-    layout: str = "BSND",
-    sparse_mode: int = 3,
-    deterministic: bool = False,
-    kernel_name: str = "sparse_lightning_indexer_grad_kl_loss",
-) -> Any:
-    """Entry of the kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    tensors = {
-        "query": query,
-        "key": key,
-        "query_index": query_index,
-        "key_index": key_index,
-        "weights": weights,
-        "sparse_indices": sparse_indices,
-        "softmax_max": softmax_max,
-        "softmax_sum": softmax_sum,
-        "query_rope": query_rope,
-        "key_rope": key_rope,
-        "actual_seq_lengths_query": actual_seq_lengths_query,
-        "actual_seq_lengths_kv": actual_seq_lengths_kv,
-    }
-    problem = problem_of({**tensors, "value": None}, scale_value, 1, layout, layout, sparse_mode, merged=True)
-    heads, dim = query_index["shape"][2:]
-    kernel = IndexerKlLoss(plan_kl(problem, heads, dim, current_soc(), deterministic))
-    kernel.gm_inputs(tensors)
-    kernel.gm_outputs(
-        {"d_query_index": d_query_index, "d_key_index": d_key_index, "d_weights": d_weights, "row_loss": row_loss},
-        summed=("d_key_index",),
-    )
-    return kernel.build(kernel_name)
+def sparse_lightning_indexer_grad_kl_loss(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    heads, dim = call["query_index"].shape[2:]
+    plan = plan_kl(problem_of(call, merged=True), heads, dim, call.soc, call.attrs["deterministic"])
+    return IndexerKlLoss(call, plan).build()

@@ -10,21 +10,22 @@ from ms_custom_ops.op_impl.lightning_indexer.ranks import RankSelection
 from ms_custom_ops.op_impl.lightning_indexer.record_sort import ProposalSelection, RecordSelection
 from ms_custom_ops.op_impl.lightning_indexer.select import ABSENT, HIGHEST, LOWEST
 from ms_custom_ops.op_impl.sparse.base import F32_BLOCK, SparseKernel
-from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, MAX_REPEAT
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.lightning_indexer import PROPOSALS, RANKS, RECORDS, plan_indexer
 from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, PAGED, SparseProblem
 
 _SELECTIONS = {RECORDS: RecordSelection, PROPOSALS: ProposalSelection, RANKS: RankSelection}
-_INDICES_OUT = "selected"
-"""GM name of the output sparse_indices: under its own name the base class takes it for an input to gather by."""
 
 
 class LightningIndexer(SparseKernel):
     """Tensors as in op_info/lightning_indexer.yaml."""
 
+    gm_names = {"actual_seq_lengths_key": "actual_seq_lengths_kv"}
+
     def prepare(self) -> None:
+        super().prepare()
         b, v = self.buffers, self.vector
         for name, value in (("zeros", 0.0), ("ones", 1.0), ("lowest", LOWEST), ("highest", HIGHEST)):
             v.dup(b[name], value, F32_LANES)
@@ -109,31 +110,17 @@ class LightningIndexer(SparseKernel):
 
     def _store(self, row: Any, name: str, tile: Tile) -> None:
         slots = self.gm["sparse_values"].shape[3]
-        gm = self.gm[_INDICES_OUT if name == "sparse_indices" else name]
-        self.tik.data_move(gm[row * slots], tile[0], 0, 1, slots * 4 // BLOCK_BYTES, 0, 0)
+        self.tik.data_move(self.gm[name][row * slots], tile[0], 0, 1, slots * 4 // BLOCK_BYTES, 0, 0)
 
 
-def lightning_indexer(
-    query: dict,
-    key: dict,
-    weights: dict,
-    actual_seq_lengths_query: dict | None,
-    actual_seq_lengths_key: dict | None,
-    block_table: dict | None,
-    sparse_indices: dict,
-    sparse_values: dict,
-    layout_query: str = "BSND",
-    layout_key: str = "BSND",
-    sparse_count: int = 2048,
-    sparse_mode: int = 3,
-    kernel_name: str = "lightning_indexer",
-) -> Any:
-    """Entry of the kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    batches, q_len, heads, dim = query["shape"]
-    kv_batches, kv_len = key["shape"][:2]
-    packed, lengths = layout_query == "TND", actual_seq_lengths_query
+def lightning_indexer(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    query, key, layout = call["query"], call["key"], call.attrs["layout_query"]
+    batches, q_len, heads, dim = query.shape
+    kv_batches, kv_len = key.shape[:2]
+    lengths = "actual_seq_lengths_query" in call
     problem = SparseProblem(
-        batch=lengths["shape"][0] if packed and lengths else batches,
+        batch=call["actual_seq_lengths_query"].shape[0] if layout == "TND" and lengths else batches,
         q_rows=batches * q_len,
         q_len=q_len,
         kv_rows=kv_batches * kv_len,
@@ -143,27 +130,16 @@ def lightning_indexer(
         head_dim=dim,
         value_dim=dim,
         rope_dim=0,
-        slots=sparse_indices["shape"][3],
-        dtype=query["dtype"],
+        slots=call["sparse_indices"].shape[3],
+        dtype=query.dtype,
         scale_value=1.0,
         block_size=1,
-        packed=packed,
-        sparse_mode=sparse_mode,
-        paged=layout_key == PAGED,
-        pages=block_table["shape"][1] if block_table else 0,
-        has_q_lengths=lengths is not None,
-        has_kv_lengths=actual_seq_lengths_key is not None,
+        packed=layout == "TND",
+        sparse_mode=call.attrs["sparse_mode"],
+        paged=call.attrs["layout_key"] == PAGED,
+        pages=call["block_table"].shape[1] if "block_table" in call else 0,
+        has_q_lengths=lengths,
+        has_kv_lengths="actual_seq_lengths_key" in call,
     )
-    kernel = LightningIndexer(plan_indexer(problem, sparse_count, current_soc()))
-    kernel.gm_inputs(
-        {
-            "query": query,
-            "key": key,
-            "weights": weights,
-            "actual_seq_lengths_query": lengths,
-            "actual_seq_lengths_kv": actual_seq_lengths_key,
-            "block_table": block_table,
-        }
-    )
-    kernel.gm_outputs({_INDICES_OUT: sparse_indices, "sparse_values": sparse_values})
-    return kernel.build(kernel_name)
+    plan = plan_indexer(problem, call.attrs["sparse_count"], call.soc)
+    return LightningIndexer(call, plan).build()

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Mamba-3 scan: the kernels of ssd_chunk_scan with weights; a row is one (step, rank).
-
-The entries stand in this folder, since a Program is cached under the hash of its entry's folder.
-"""
+"""The Mamba-3 scan: the kernels of ssd_chunk_scan with weights; a row is one (step, rank)."""
 
 from __future__ import annotations
 
@@ -11,60 +8,34 @@ from typing import Any
 from ms_custom_ops.op_impl.ssd_chunk_scan.base import problem_of
 from ms_custom_ops.op_impl.ssd_chunk_scan.bwd import ScanBackward
 from ms_custom_ops.op_impl.ssd_chunk_scan.fwd import ScanForward
-from ms_custom_ops.soc import current_soc
-from ms_custom_ops.tiling.ssd_chunk_scan import plan_backward, plan_forward
+from ms_custom_ops.tik.call import KernelCall
+from ms_custom_ops.tiling.ssd_chunk_scan import ScanProblem, plan_backward, plan_forward
+
+_MAMBA2 = {"v": "x", "k": "b", "q": "c", "o": "y", "d_o": "dy", "d_v": "d_x", "d_k": "d_b", "d_q": "d_c"}
+"""Names of Mamba-3 -> those of Mamba-2."""
 
 
-def mamba3_chunk_scan(
-    v: dict,
-    da: dict,
-    factor: dict,
-    gamma: dict,
-    k: dict,
-    q: dict,
-    initial_states: dict,
-    first_chunks: dict | None,
-    o: dict,
-    final_states: dict,
-    chunk_size: int = 64,
-    rank: int = 1,
-    kernel_name: str = "mamba3_chunk_scan",
-) -> Any:
-    """Entry of the Mamba-3 forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as
-    op_info states them."""
-    problem = problem_of("mamba3_chunk_scan", v, k, chunk_size, first_chunks, initial_states, rank=rank, weighted=True)
-    kernel = ScanForward(problem, plan_forward(problem, current_soc()))
-    kernel.declare()
-    return kernel.build(kernel_name)
+class Mamba3Forward(ScanForward):
+    """v, da, factor, gamma, k, q, initial_states -> o in the dtype of v, final_states float32."""
+
+    gm_names = _MAMBA2
 
 
-def mamba3_chunk_scan_grad(
-    v: dict,
-    da: dict,
-    factor: dict,
-    gamma: dict,
-    k: dict,
-    q: dict,
-    initial_states: dict,
-    d_o: dict,
-    d_final_states: dict,
-    first_chunks: dict | None,
-    d_v: dict,
-    d_da: dict,
-    d_factor: dict,
-    d_gamma: dict,
-    d_k: dict,
-    d_q: dict,
-    d_initial_states: dict,
-    chunk_size: int = 64,
-    rank: int = 1,
-    kernel_name: str = "mamba3_chunk_scan_grad",
-) -> Any:
-    """Entry of the Mamba-3 backward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as
-    op_info states them."""
-    problem = problem_of(
-        "mamba3_chunk_scan_grad", v, k, chunk_size, first_chunks, initial_states, rank=rank, weighted=True
-    )
-    kernel = ScanBackward(problem, plan_backward(problem, current_soc()))
-    kernel.declare()
-    return kernel.build(kernel_name)
+class Mamba3Backward(ScanBackward):
+    """Inputs of the forward, d_o and d_final_states -> gradients in the order and the dtypes of the inputs."""
+
+    gm_names = _MAMBA2
+
+
+def _problem(call: KernelCall) -> ScanProblem:
+    return problem_of(call, "v", "k", rank=call.attrs["rank"], weighted=True)
+
+
+def mamba3_chunk_scan(call: KernelCall) -> Any:
+    """Entry of the forward kernel."""
+    return Mamba3Forward(call, plan_forward(_problem(call), call.soc)).build()
+
+
+def mamba3_chunk_scan_grad(call: KernelCall) -> Any:
+    """Entry of the backward kernel."""
+    return Mamba3Backward(call, plan_backward(_problem(call), call.soc)).build()

@@ -9,8 +9,6 @@ from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.segsum.kernel import SegsumKernel
 from ms_custom_ops.op_impl.segsum.rows import GROUP, GroupRows
 
-CUMSUM_INPUTS = ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev")
-
 
 def _weighted(kernel: SegsumKernel, unit: GroupRows, gradient: str, log_decay: str, start: Any, count: int) -> Tile:
     """rows_a = exp(log_decay) * gradient."""

@@ -1,73 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the segment-sum kernels share: GM tensors, the multi-core loop over groups of chunks, and the backward
-tile.
-"""
+"""What the segment-sum kernels share: groups of chunks as tasks, and the backward tile."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops import tik
-from ms_custom_ops.op_impl.common.scalar import ScalarUnit
-from ms_custom_ops.op_impl.common.tile import Buffers, Tile
-from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.op_impl.common.kernel import Kernel
+from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.segsum.matrix import TriangleLoader, TriangleMask, spans
 from ms_custom_ops.op_impl.segsum.rows import GroupRows
 from ms_custom_ops.op_impl.segsum.vector import BLOCK, GridUnit, TransposeUnit
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.segsum import SegsumPlan
 from ms_custom_ops.tiling.segsum_moves import Window
 
 
-class SegsumKernel:
-    """Base: declares GM tensors in the order of the YAML, then :meth:`build` runs :meth:`group` over all
-    chunks.
-    """
+class SegsumKernel(Kernel):
+    """Base: a task is a :meth:`group` of chunks."""
 
-    def __init__(self, plan: SegsumPlan):
-        self.plan = plan
-        self.problem = plan.problem
-        self.tik = tik.Tik()
-        self.gm: dict[str, Any] = {}
-        self._io: dict[str, list[Any]] = {"in": [], "out": []}
-        self.buffers = Buffers(self.tik, plan)
-        self.vector = VectorUnit(self.tik)
-        self.scalar = ScalarUnit(self.tik)
+    plan: SegsumPlan
+
+    def __init__(self, call: KernelCall, plan: SegsumPlan):
+        super().__init__(call, plan)
         self.grid = GridUnit(self.tik)
         self.transpose = TransposeUnit(self.tik)
 
-    def gm_tensor(self, way: str, name: str, description: dict[str, Any] | None) -> None:
-        """Declare the next input ("in") or output ("out"); None is an absent optional tensor."""
-        if description is None:
-            return
-        tensor = self.tik.Tensor(description["dtype"], tuple(description["shape"]), tik.scope_gm, name)
-        self.gm[name] = tensor.flatten()
-        self._io[way].append(tensor)
-
-    def build(self, kernel_name: str) -> Any:
-        """Emit the multi-core loop and finish the kernel."""
-        plan, split = self.plan, self.plan.split
-        with self.tik.for_range(0, split.block_num, block_num=split.block_num) as core:
-            self.buffers.resident()
-            self.prepare()
-            first = self.scalar.hold(core * split.quotient + self.scalar.minimum(core, split.remainder))
-            count = self.tik.Scalar("int64", init_value=split.quotient)
-            if split.remainder:
-                with self.tik.if_scope(core < split.remainder):
-                    count.set_as(split.quotient + 1)
-            with self.tik.for_range(0, count) as turn:
-                task = self.scalar.hold(first + turn)
-                start = self.scalar.hold(task * plan.group)
-                if plan.full_groups:
-                    with self.tik.if_scope(task < plan.full_groups):
-                        self.group(start, plan.group)
-                if plan.last_group:
-                    with self.tik.if_scope(task >= plan.full_groups):
-                        self.group(start, plan.last_group)
-        self.tik.BuildCCE(kernel_name=kernel_name, inputs=self._io["in"], outputs=self._io["out"])
-        return self.tik
-
-    def prepare(self) -> None:
-        """What every block does once."""
+    def task(self, index: Any) -> None:
+        plan = self.plan
+        start = self.scalar.hold(index * plan.group)
+        if plan.full_groups:
+            with self.tik.if_scope(index < plan.full_groups):
+                self.group(start, plan.group)
+        if plan.last_group:
+            with self.tik.if_scope(index >= plan.full_groups):
+                self.group(start, plan.last_group)
 
     def group(self, first: Any, count: int) -> None:
         """``count`` chunks from chunk ``first`` (a Scalar) on."""
@@ -101,6 +67,7 @@ class BackwardKernel(SegsumKernel):
         return TriangleMask(self.tik, self.problem.chunk, self.buffers["keep_bits"], self.buffers["zero_block"])
 
     def prepare(self) -> None:
+        super().prepare()
         self._mask().prepare(self.problem.query_major)
         if self.problem.has_lengths:
             lengths = self.buffers["lengths"]

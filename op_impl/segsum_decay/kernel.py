@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.op_impl.segsum.forward import ForwardKernel
-from ms_custom_ops.soc import current_soc
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.segsum import SegsumProblem, plan_forward
 
 
@@ -24,22 +24,9 @@ class SegsumDecay(ForwardKernel):
         self.each_tile(first, count, self.matrix_tile)
 
 
-def segsum_decay(
-    da: dict[str, Any],
-    decay: dict[str, Any],
-    segsum: dict[str, Any],
-    ddt_start: dict[str, Any],
-    chunk_size: int,
-    decay_layout: str = "query_key",
-    kernel_name: str = "segsum_decay",
-) -> Any:
-    """Build the kernel; tensors are dicts with "shape" and "dtype" in the order of the YAML."""
-    del decay_layout  # the only order there is; the gradient takes it from the attribute
-    b, h, s = da["shape"]
-    slots = s // chunk_size
-    kernel = SegsumDecay(plan_forward(SegsumProblem(b * h * slots, slots, chunk_size), current_soc(), True))
-    kernel.gm_tensor("in", "da", da)
-    kernel.gm_tensor("out", "decay", decay)
-    kernel.gm_tensor("out", "segsum", segsum)
-    kernel.gm_tensor("out", "ddt_start", ddt_start)
-    return kernel.build(kernel_name)
+def segsum_decay(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    b, h, s = call["da"].shape
+    chunk = call.attrs["chunk_size"]
+    problem = SegsumProblem(b * h * (s // chunk), s // chunk, chunk)
+    return SegsumDecay(call, plan_forward(problem, call.soc, True)).build()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base of the sparse-attention kernels: GM tensors, core loop, gather of keys, score tiles in UB.
+"""Base of the sparse-attention kernels: gather of keys, score tiles in UB.
 
 Tiles of scores lie in UB as ``[columns/16, rows, 16]``; rows are heads, columns selected tokens. What belongs to a row
 is kept as "lanes" ``[rows, 16]`` (see :mod:`rows`).
@@ -7,15 +7,11 @@ is kept as "lanes" ``[rows, 16]`` (see :mod:`rows`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
-from ms_custom_ops import tik
-from ms_custom_ops.op_impl.common.cube import CubeUnit, Fractals
-from ms_custom_ops.op_impl.common.rows import RowUnit
-from ms_custom_ops.op_impl.common.scalar import ScalarUnit
-from ms_custom_ops.op_impl.common.tile import Buffers, Tile
-from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.op_impl.common.kernel import CubeKernel
+from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.sparse.tokens import Sequences, TokenTiles
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, MAX_REPEAT
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, align
@@ -32,60 +28,8 @@ TINY = 1e-30
 """Added to a row sum (which is 0 or at least 1) before it divides, so that an empty row gives 0."""
 
 
-def round_mode_to(dtype: str) -> str:
-    """Rounding mode name of float32 to ``dtype``: the chips have different names for nearest even."""
-    return "round" if dtype == "bfloat16" else "none"
-
-
-class SparseKernel:
-    """Subclasses declare their tensors, then :meth:`build`; :meth:`task` handles one task of the core split."""
-
-    def __init__(self, plan: Any):
-        self.plan = plan
-        self.problem = plan.problem
-        self.tik = tik.Tik()
-        self.gm: dict[str, Any] = {}
-        self.inputs: list[Any] = []
-        self.outputs: list[Any] = []
-
-    def gm_inputs(self, tensors: dict[str, dict | None]) -> None:
-        """Declare the inputs that are there, in order; ``tensors`` are TBE dicts."""
-        for name, given in tensors.items():
-            if given is not None:
-                self.gm[name] = self.tik.Tensor(given["dtype"], tuple(given["shape"]), tik.scope_gm, name)
-                self.inputs.append(self.gm[name])
-
-    def gm_outputs(self, tensors: dict[str, dict | None], summed: Iterable[str] = ()) -> None:
-        """Declare the outputs that are there, in order; those of ``summed`` start as zeros and are added to."""
-        for name, given in tensors.items():
-            if given is not None:
-                self.gm[name] = self.tik.Tensor(
-                    given["dtype"], tuple(given["shape"]), tik.scope_gm, name, is_atomic_add=name in summed
-                )
-                self.outputs.append(self.gm[name])
-
-    def build(self, kernel_name: str) -> Any:
-        """Emit the multi-core loop and finish the kernel."""
-        split, soc = self.plan.split, self.plan.soc
-        wide, half = self.plan.elements("l0c"), self.plan.elements("l1")
-        if soc.split_core:
-            for name, dtype, size in (("exchange_wide", "float32", wide), ("exchange_half", self.problem.dtype, half)):
-                self.gm[name] = self.tik.Tensor(dtype, (split.block_num * size,), tik.scope_gm, name, is_workspace=True)
-        with self.tik.for_range(0, split.block_num, block_num=split.block_num) as core:
-            self._units(core, wide, half)
-            first = self.scalar.hold(core * split.quotient + self.scalar.minimum(core, split.remainder))
-            count = self.tik.Scalar("int64", init_value=split.quotient)
-            if split.remainder:
-                with self.tik.if_scope(core < split.remainder):
-                    count.set_as(split.quotient + 1)
-            with self.tik.for_range(0, count) as turn:
-                self.task(self.scalar.hold(first + turn))
-        self.tik.BuildCCE(kernel_name=kernel_name, inputs=self.inputs, outputs=self.outputs)
-        return self.tik
-
-    def task(self, index: Any) -> None:
-        """One task of the core split."""
-        raise NotImplementedError
+class SparseKernel(CubeKernel):
+    """Base; :meth:`task` handles one task of the core split."""
 
     def each_row(self, task: Any, body: Callable[[Any], None]) -> None:
         """``body(query row)`` for the rows of a task: one row, or (deterministic plans) the rows of a sequence."""
@@ -107,30 +51,16 @@ class SparseKernel:
         with t.for_range(first, end) as row:
             body(self.scalar.hold(row))
 
-    def _units(self, core: Any, wide: int, half: int) -> None:
-        t, soc = self.tik, self.plan.soc
-        self.buffers = Buffers(t, self.plan)
-        self.buffers.resident()
-        self.vector, self.scalar = VectorUnit(t), ScalarUnit(t)
-        self.fractals = Fractals(t, soc)
-        self.rows = RowUnit(t, self.vector, self.buffers["turn"])
-        wide_tile = half_tile = None
-        self.exchange: Tile | None = None
-        if soc.split_core:
-            wide_tile = self.exchange = Tile(self.gm["exchange_wide"], core * wide)
-            half_tile = Tile(self.gm["exchange_half"], core * half)
-        self.cube = CubeUnit(t, soc, wide_tile, half_tile)
+    def prepare(self) -> None:
+        super().prepare()
+        t = self.tik
         self.sequences = Sequences(t, self.problem, self.buffers, self.scalar, self.gm)
         self.sequences.prepare()
-        if "sparse_indices" in self.gm:
+        if "sparse_indices" in self.call.inputs:
             self.tiles = TokenTiles(
                 t, self.problem, self.buffers, self.vector, self.scalar, self.sequences, self.gm["sparse_indices"]
             )
             self.tiles.prepare()
-        self.prepare()
-
-    def prepare(self) -> None:
-        """Constants of a subclass."""
 
     # ---- keys ----
     def gather(self, sources: list[tuple[str, str, int]], kv_head: Any) -> None:

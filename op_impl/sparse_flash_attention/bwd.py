@@ -12,14 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ms_custom_ops.op_impl.common.kernel import round_mode_to
 from ms_custom_ops.op_impl.common.tile import Tile
-from ms_custom_ops.op_impl.sparse.base import F32_BLOCK, SparseKernel, round_mode_to
+from ms_custom_ops.op_impl.sparse.base import F32_BLOCK, SparseKernel
 from ms_custom_ops.op_impl.sparse.problem import problem_of
-from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.sparse_flash_attention import plan_backward
-from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, UNLIMITED, chunks
+from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, chunks
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,10 @@ class KeyGradient:
 class SparseFlashAttentionBackward(SparseKernel):
     """Tensors as in op_info/sparse_flash_attention_grad.yaml."""
 
+    summed = ("d_key", "d_value", "d_key_rope")
+
     def prepare(self) -> None:
+        super().prepare()
         self.vector.dup(self.buffers["ones"], 1.0, self.plan.head_rows)
         self.visited = self.tik.Scalar("int32", "visited", 0)
         p = self.problem
@@ -226,66 +230,7 @@ class SparseFlashAttentionBackward(SparseKernel):
                     self.store_heads(gm, row, head, heads, depth, at, b["dq_cast"], width)
 
 
-def sparse_flash_attention_grad(
-    query: dict,
-    key: dict,
-    value: dict,
-    sparse_indices: dict,
-    d_out: dict,
-    attention_out: dict,
-    softmax_max: dict,
-    softmax_sum: dict,
-    sinks: dict | None,
-    actual_seq_lengths_query: dict | None,
-    actual_seq_lengths_kv: dict | None,
-    query_rope: dict | None,
-    key_rope: dict | None,
-    d_query: dict,
-    d_key: dict,
-    d_value: dict,
-    d_query_rope: dict | None,
-    d_key_rope: dict | None,
-    d_sinks: dict | None,
-    scale_value: float = 1.0,
-    sparse_block_size: int = 1,
-    layout: str = "BSND",
-    sparse_mode: int = 3,
-    rope_dim: int = 0,
-    pre_tokens: int = UNLIMITED,
-    next_tokens: int = UNLIMITED,
-    attention_mode: int = 0,
-    deterministic: bool = False,
-    kv_merged: bool = False,
-    kernel_name: str = "sparse_flash_attention_grad",
-) -> Any:
-    """Entry of the backward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    tensors = {
-        "query": query,
-        "key": key,
-        "value": value,
-        "sparse_indices": sparse_indices,
-        "d_out": d_out,
-        "attention_out": attention_out,
-        "softmax_max": softmax_max,
-        "softmax_sum": softmax_sum,
-        "sinks": sinks,
-        "actual_seq_lengths_query": actual_seq_lengths_query,
-        "actual_seq_lengths_kv": actual_seq_lengths_kv,
-        "query_rope": query_rope,
-        "key_rope": key_rope,
-    }
-    problem = problem_of(tensors, scale_value, sparse_block_size, layout, layout, sparse_mode, kv_merged)
-    kernel = SparseFlashAttentionBackward(plan_backward(problem, current_soc(), deterministic))
-    kernel.gm_inputs(tensors)
-    kernel.gm_outputs(
-        {
-            "d_query": d_query,
-            "d_key": d_key,
-            "d_value": d_value,
-            "d_query_rope": d_query_rope,
-            "d_key_rope": d_key_rope,
-            "d_sinks": d_sinks,
-        },
-        summed=("d_key", "d_value", "d_key_rope"),
-    )
-    return kernel.build(kernel_name)
+def sparse_flash_attention_grad(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    plan = plan_backward(problem_of(call), call.soc, call.attrs["deterministic"])
+    return SparseFlashAttentionBackward(call, plan).build()

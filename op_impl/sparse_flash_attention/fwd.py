@@ -5,19 +5,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.sparse.base import FLOOR, TINY, SparseKernel, round_mode_to
+from ms_custom_ops.op_impl.common.kernel import round_mode_to
+from ms_custom_ops.op_impl.sparse.base import FLOOR, TINY, SparseKernel
 from ms_custom_ops.op_impl.sparse.problem import problem_of
-from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.sparse_flash_attention import plan_forward
-from ms_custom_ops.tiling.sparse_flash_attention_problem import UNLIMITED, chunks
+from ms_custom_ops.tiling.sparse_flash_attention_problem import chunks
 
 
 class SparseFlashAttentionForward(SparseKernel):
     """Tensors as in op_info/sparse_flash_attention.yaml."""
 
     def prepare(self) -> None:
+        super().prepare()
         self.vector.dup(self.buffers["ones"], 1.0, self.plan.head_rows)
 
     def task(self, index: Any) -> None:
@@ -123,48 +125,7 @@ class SparseFlashAttentionForward(SparseKernel):
             self.store_heads("attention_out", row, head, heads, p.value_dim, 0, b["out_cast"], p.value_dim)
 
 
-def sparse_flash_attention(
-    query: dict,
-    key: dict,
-    value: dict,
-    sparse_indices: dict,
-    block_table: dict | None,
-    actual_seq_lengths_query: dict | None,
-    actual_seq_lengths_kv: dict | None,
-    query_rope: dict | None,
-    key_rope: dict | None,
-    sinks: dict | None,
-    attention_out: dict,
-    softmax_max: dict,
-    softmax_sum: dict,
-    scale_value: float = 1.0,
-    sparse_block_size: int = 1,
-    layout_query: str = "BSND",
-    layout_kv: str = "BSND",
-    sparse_mode: int = 3,
-    rope_dim: int = 0,
-    pre_tokens: int = UNLIMITED,
-    next_tokens: int = UNLIMITED,
-    attention_mode: int = 0,
-    deterministic: bool = False,
-    kv_merged: bool = False,
-    kernel_name: str = "sparse_flash_attention",
-) -> Any:
-    """Entry of the forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info states them."""
-    tensors = {
-        "query": query,
-        "key": key,
-        "value": value,
-        "sparse_indices": sparse_indices,
-        "block_table": block_table,
-        "actual_seq_lengths_query": actual_seq_lengths_query,
-        "actual_seq_lengths_kv": actual_seq_lengths_kv,
-        "query_rope": query_rope,
-        "key_rope": key_rope,
-        "sinks": sinks,
-    }
-    problem = problem_of(tensors, scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, kv_merged)
-    kernel = SparseFlashAttentionForward(plan_forward(problem, current_soc()))
-    kernel.gm_inputs(tensors)
-    kernel.gm_outputs({"attention_out": attention_out, "softmax_max": softmax_max, "softmax_sum": softmax_sum})
-    return kernel.build(kernel_name)
+def sparse_flash_attention(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    plan = plan_forward(problem_of(call), call.soc)
+    return SparseFlashAttentionForward(call, plan).build()

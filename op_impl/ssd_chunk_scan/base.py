@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the forward and the backward scan kernel share: GM tensors, tasks, products, the step of the state."""
+"""What the forward and the backward scan kernel share: tasks, products, the step of the state."""
 
 from __future__ import annotations
 
@@ -7,36 +7,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ms_custom_ops import tik
-from ms_custom_ops.op_impl.common.cube import CubeUnit
-from ms_custom_ops.op_impl.common.rows import RowUnit
-from ms_custom_ops.op_impl.common.scalar import ScalarUnit
-from ms_custom_ops.op_impl.common.tile import Buffers, Tile
-from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.op_impl.common.kernel import CubeKernel, round_mode_to
+from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.ssd_chunk_scan.decay import Decay
 from ms_custom_ops.op_impl.ssd_chunk_scan.layout import RowMoves
 from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.ssd_chunk_scan import ScanPlan, ScanProblem
 
 Operand = tuple[Tile, bool]
 """An L1 tile and whether it is read transposed."""
 
 
-def problem_of(
-    op: str, x: dict, b: dict, chunk_size: int, first_chunks: dict | None, states: dict, **weights: Any
-) -> ScanProblem:
-    """The problem that tensor descriptions (TBE dicts with "shape" and "dtype") state."""
-    batch, rows, heads, size = x["shape"]
-    _, _, groups, state = b["shape"]
-    sequences = 0 if first_chunks is None else states["shape"][0]
-    return ScanProblem(
-        op, batch, rows, heads, groups, size, state, x["dtype"], chunk_size, sequences=sequences, **weights
-    )
-
-
-def round_mode_to(dtype: str) -> str:
-    """Rounding mode name of float32 to ``dtype``: the chips have different names for nearest even."""
-    return "round" if dtype == "bfloat16" else "none"
+def problem_of(call: KernelCall, x: str = "x", b: str = "b", **weights: Any) -> ScanProblem:
+    """The problem that the tensors of a call state; ``x`` and ``b`` are their names in the op."""
+    batch, rows, heads, size = call[x].shape
+    _, _, groups, state = call[b].shape
+    sequences = call["initial_states"].shape[0] if "first_chunks" in call else 0
+    dtype, chunk = call[x].dtype, call.attrs["chunk_size"]
+    return ScanProblem(call.op, batch, rows, heads, groups, size, state, dtype, chunk, sequences=sequences, **weights)
 
 
 @dataclass(frozen=True)
@@ -51,108 +40,25 @@ class Task:
     count: Any
 
 
-class ScanKernel:
-    """Base of both kernels. Subclasses declare their GM tensors in the order of the YAML, then call
-    :meth:`build`."""
+class ScanKernel(CubeKernel):
+    """Base of both kernels, with the names of Mamba-2; a :class:`Task` is one (sequence, head)."""
 
-    def __init__(self, problem: ScanProblem, plan: ScanPlan):
-        self.problem = problem
-        self.plan = plan
-        self.tik = tik.Tik()
-        self.inputs: list[Any] = []
-        self.outputs: list[Any] = []
-        self.gm: dict[str, Any] = {}
+    problem: ScanProblem
+    plan: ScanPlan
 
-    def gm_input(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
-        """Declare the next input."""
-        self.gm[name] = self.tik.Tensor(dtype, shape, tik.scope_gm, name)
-        self.inputs.append(self.gm[name])
+    def task(self, index: Any) -> None:
+        self.scan(self._task(index))
 
-    def gm_output(self, name: str, dtype: str, shape: tuple[int, ...]) -> None:
-        """Declare the next output."""
-        self.gm[name] = self.tik.Tensor(dtype, shape, tik.scope_gm, name)
-        self.outputs.append(self.gm[name])
-
-    def gm_workspace(self, name: str, dtype: str, elements: int) -> None:
-        """Declare a GM workspace."""
-        self.gm[name] = self.tik.Tensor(dtype, (elements,), tik.scope_gm, name, is_workspace=True)
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """GM shapes by role: x, da (one float32 per row), bc, states."""
-        p = self.problem
-        return dict(
-            x=(p.batch, p.rows, p.heads, p.size),
-            da=(p.batch, p.heads, p.rows),
-            bc=(p.batch, p.rows, p.groups, p.state),
-            states=(p.owners, p.heads, p.size, p.state),
-        )
-
-    def declare_operands(self) -> None:
-        """The inputs that both kernels begin with."""
-        p, s = self.problem, self.shapes
-        self.gm_input("x", p.dtype, s["x"])
-        self.gm_input("da", "float32", s["da"])
-        for name in ("factor", "gamma") if p.weighted else ():
-            self.gm_input(name, "float32", s["da"])
-        self.gm_input("b", p.dtype, s["bc"])
-        self.gm_input("c", p.dtype, s["bc"])
-        self.gm_input("initial_states", "float32", s["states"])
-
-    def declare_first_chunks(self) -> None:
-        """The optional input of packed batches."""
-        if self.problem.sequences:
-            size = -(-(self.problem.sequences + 1) // 8) * 8
-            self.gm_input("first_chunks", "int32", (size,))
-
-    def build(self, kernel_name: str) -> Any:
-        """Emit the multi-core loop and finish the kernel."""
-        split, plan = self.plan.split, self.plan
-        wide, half = plan.most("l0c"), plan.most("l1")
-        if plan.soc.split_core:
-            self.gm_workspace("exchange_wide", "float32", split.block_num * wide)
-            self.gm_workspace("exchange_half", self.problem.dtype, split.block_num * half)
-        with self.tik.for_range(0, split.block_num, block_num=split.block_num) as core:
-            self._units(core, wide, half)
-            with self.share(core, split.total) as index:
-                self.task(core, self._task(self.scalar.hold(index)))
-            self.finish(core)
-        self.tik.BuildCCE(kernel_name=kernel_name, inputs=self.inputs, outputs=self.outputs)
-        return self.tik
-
-    def share(self, core: Any, total: int) -> Any:
-        """Loop over the core's contiguous share of ``total`` equal tasks."""
-        cores = self.plan.split.block_num
-        quotient, remainder = divmod(total, cores)
-        first = self.scalar.hold(core * quotient + self.scalar.minimum(core, remainder))
-        count = self.tik.Scalar("int64", init_value=quotient)
-        if remainder:
-            with self.tik.if_scope(core < remainder):
-                count.set_as(quotient + 1)
-        return self.tik.for_range(first, first + count)
-
-    def task(self, core: Any, task: Task) -> None:
+    def scan(self, task: Task) -> None:
         """One (sequence, head)."""
         raise NotImplementedError
 
-    def finish(self, core: Any) -> None:
-        """Work after the tasks of a core."""
-
-    def _units(self, core: Any, wide: int, half: int) -> None:
+    def prepare(self) -> None:
+        super().prepare()
         t, plan = self.tik, self.plan
-        self.buffers = Buffers(t, plan)
-        self.buffers.resident()
-        self.vector = VectorUnit(t)
-        self.scalar = ScalarUnit(t)
         self.moves = RowMoves(t, plan.soc)
-        self.rows = RowUnit(t, self.vector, self.buffers["turn"])
         self.decay = Decay(t, plan, self.buffers, self.vector, self.rows)
         self.decay.prepare()
-        wide_tile = half_tile = None
-        if plan.soc.split_core:
-            wide_tile = Tile(self.gm["exchange_wide"], core * wide)
-            half_tile = Tile(self.gm["exchange_half"], core * half)
-        self.cube = CubeUnit(t, plan.soc, wide_tile, half_tile)
         if self.problem.sequences:
             chunks = self.gm["first_chunks"]
             self.moves.line(self.buffers["first_chunks"][0], chunks, chunks.shape[0], "int32")

@@ -21,10 +21,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops import tik
 from ms_custom_ops.op_impl.ssd_chunk_scan.base import Operand, ScanKernel, Task, problem_of, round_mode_to
-from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.ssd_chunk_scan import FRACTAL, LANES, plan_backward
 
 _BARRIER_WORDS = 4
@@ -34,64 +33,51 @@ _BARRIER_WORDS = 4
 class ScanBackward(ScanKernel):
     """Inputs of the forward, dy and d_final_states -> gradients in the order and the dtypes of the inputs."""
 
-    def declare(self) -> None:
-        """GM tensors in the order of the YAML, and the workspaces."""
-        p, s = self.problem, self.shapes
-        self.declare_operands()
-        self.gm_input("dy", p.dtype, s["x"])
-        self.gm_input("d_final_states", "float32", s["states"])
-        self.declare_first_chunks()
-        self.gm_output("d_x", p.dtype, s["x"])
-        for name in ("d_da", "d_factor", "d_gamma") if p.weighted else ("d_da",):
-            self.gm_output(name, "float32", s["da"])
-        self.gm_output("d_b", p.dtype, s["bc"])
-        self.gm_output("d_c", p.dtype, s["bc"])
-        self.gm_output("d_initial_states", "float32", s["states"])
-        cores = self.plan.split.block_num
-        self.gm_workspace("states", "float32", cores * self.plan.blocks * p.size * p.state)
+    def workspaces(self) -> None:
+        p, cores = self.problem, self.plan.split.block_num
+        self.workspace("states", "float32", cores * self.plan.blocks * p.size * p.state)
         if p.shared:
             for name in ("head_b", "head_c"):
-                self.gm_workspace(name, "float32", p.batch * p.heads * p.rows * p.state)
+                self.workspace(name, "float32", p.batch * p.heads * p.rows * p.state)
             if cores > 1:
-                self.gm["barrier"] = self.tik.Tensor(
-                    "int64", (cores * _BARRIER_WORDS,), tik.scope_gm, "barrier", is_workspace=True, is_atomic_add=True
-                )
+                self.workspace("barrier", "int64", cores * _BARRIER_WORDS, zeroed=True)
+        super().workspaces()
 
-    def task(self, core: Any, task: Task) -> None:
+    def scan(self, task: Task) -> None:
         self.load_state("initial_states", task)
         with self.tik.for_range(0, task.count) as turn:
-            self._recompute(core, task, turn)
+            self._recompute(task, turn)
         self.load_state("d_final_states", task)
         with self.tik.for_range(0, task.count) as turn:
-            self._block(core, task, self.scalar.hold(task.count - 1 - turn))
+            self._block(task, self.scalar.hold(task.count - 1 - turn))
         self.store_state("d_initial_states", task)
 
-    def _state_at(self, core: Any, turn: Any, column: int = 0) -> Any:
+    def _state_at(self, turn: Any, column: int = 0) -> Any:
         p = self.problem
-        return self.gm["states"][(core * self.plan.blocks + turn) * (p.size * p.state) + column * p.size]
+        return self.gm["states"][(self.core * self.plan.blocks + turn) * (p.size * p.state) + column * p.size]
 
-    def _recompute(self, core: Any, task: Task, turn: Any) -> None:
+    def _recompute(self, task: Task, turn: Any) -> None:
         """Keep the state before block ``turn`` of the task, and advance it."""
         p, block = self.problem, self.scalar.hold(task.first + turn)
-        self.moves.line(self._state_at(core, turn), self.buffers["state"][0], p.size * p.state, "float32")
+        self.moves.line(self._state_at(turn), self.buffers["state"][0], p.size * p.state, "float32")
         self.load_operand("b", "b", self.bc_at(task.batch, block, task.group))
         _, growth = self.load_rows(task, block)
         self.advance("x", self.x_at(task, block), self.decay.rest_weights(), "b", growth)
 
-    def _block(self, core: Any, task: Task, turn: Any) -> None:
+    def _block(self, task: Task, turn: Any) -> None:
         block = self.scalar.hold(task.first + turn)
         at_x, at_bc = self.x_at(task, block), self.bc_at(task.batch, block, task.group)
         for target, source, at in (("x", "x", at_x), ("dy", "dy", at_x), ("b", "b", at_bc), ("c", "c", at_bc)):
             self.load_operand(target, source, at)
         _, growth = self.load_rows(task, block)
-        self._load_states(core, turn, growth)
+        self._load_states(turn, growth)
         self._scores()
         self._d_x(at_x)
         self._d_bc(task, block, at_bc)
         self.advance("dy", at_x, self.buffers["grow"], "c", growth)
         self._d_rows(task, block)
 
-    def _load_states(self, core: Any, turn: Any, growth: Any) -> None:
+    def _load_states(self, turn: Any, growth: Any) -> None:
         """L1 h and dh in the operand dtype; ``total`` = exp(cs_last) * lanes of <h, dh>."""
         p, b, v = self.problem, self.buffers, self.vector
         count = p.size * self.plan.columns
@@ -99,7 +85,7 @@ class ScanBackward(ScanKernel):
         v.dup(b["total"], 0.0, LANES)
         with b.phase("convert"):
             for c in self.pieces():
-                self.moves.line(b["h_wide"][0], self._state_at(core, turn, c), count, "float32")
+                self.moves.line(b["h_wide"][0], self._state_at(turn, c), count, "float32")
                 v.convert(b["h_half"], b["h_wide"], count, round_mode_to(p.dtype))
                 self.cube.to_l1(b["h"].shift(c * p.size), b["h_half"], count)
                 v.mul(b["h_wide"], b["h_wide"], b["state"].shift(c * p.size), count)
@@ -232,20 +218,23 @@ class ScanBackward(ScanKernel):
         v.adds(row, self.rows.to_columns(found, rows), whole, rows)
         self.moves.line(self.gm["d_da"][at], row[0], rows, "float32")
 
-    def finish(self, core: Any) -> None:
+    def finish(self) -> None:
         """Sums over the heads of each group."""
         p = self.problem
         if not p.shared:
             return
         if self.plan.split.block_num > 1:
             self.tik.block_barrier(self.gm["barrier"])
-        with self.share(core, p.batch * p.groups * self.plan.blocks) as index:
-            flat = self.scalar.hold(index // self.plan.blocks)
-            batch, group = self.scalar.hold(flat // p.groups), self.scalar.hold(flat % p.groups)
-            block = self.scalar.hold(index % self.plan.blocks)
-            for name in ("b", "c"):
-                for first in self.pieces():
-                    self._sum_heads(name, batch, group, block, first)
+        self.each_task(self._sum_group, p.batch * p.groups * self.plan.blocks)
+
+    def _sum_group(self, index: Any) -> None:
+        """b and c of one (batch entry, group, block)."""
+        hold, groups = self.scalar.hold, self.problem.groups
+        flat, block = hold(index // self.plan.blocks), hold(index % self.plan.blocks)
+        batch, group = hold(flat // groups), hold(flat % groups)
+        for name in ("b", "c"):
+            for first in self.pieces():
+                self._sum_heads(name, batch, group, block, first)
 
     def _sum_heads(self, name: str, batch: Any, group: Any, block: Any, first: int) -> None:
         p, b, v, rows = self.problem, self.buffers, self.vector, self.plan.block
@@ -268,26 +257,6 @@ class ScanBackward(ScanKernel):
             )
 
 
-def ssd_chunk_scan_grad(
-    x: dict,
-    da: dict,
-    b: dict,
-    c: dict,
-    initial_states: dict,
-    dy: dict,
-    d_final_states: dict,
-    first_chunks: dict | None,
-    d_x: dict,
-    d_da: dict,
-    d_b: dict,
-    d_c: dict,
-    d_initial_states: dict,
-    chunk_size: int = 64,
-    kernel_name: str = "ssd_chunk_scan_grad",
-) -> Any:
-    """Entry of the Mamba-2 backward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info
-    states them."""
-    problem = problem_of("ssd_chunk_scan_grad", x, b, chunk_size, first_chunks, initial_states)
-    kernel = ScanBackward(problem, plan_backward(problem, current_soc()))
-    kernel.declare()
-    return kernel.build(kernel_name)
+def ssd_chunk_scan_grad(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    return ScanBackward(call, plan_backward(problem_of(call), call.soc)).build()

@@ -10,23 +10,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.op_impl.ssd_chunk_scan.base import ScanKernel, Task, problem_of, round_mode_to
-from ms_custom_ops.soc import current_soc
+from ms_custom_ops.op_impl.common.kernel import round_mode_to
+from ms_custom_ops.op_impl.ssd_chunk_scan.base import ScanKernel, Task, problem_of
 from ms_custom_ops.soc.table import CUBE_BLOCK
+from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.ssd_chunk_scan import plan_forward
 
 
 class ScanForward(ScanKernel):
     """x, da, b, c, initial_states -> y in the dtype of x, final_states float32."""
 
-    def declare(self) -> None:
-        """GM tensors in the order of the YAML."""
-        self.declare_operands()
-        self.declare_first_chunks()
-        self.gm_output("y", self.problem.dtype, self.shapes["x"])
-        self.gm_output("final_states", "float32", self.shapes["states"])
-
-    def task(self, core: Any, task: Task) -> None:
+    def scan(self, task: Task) -> None:
         self.load_state("initial_states", task)
         with self.tik.for_range(0, task.count) as turn:
             self._block(task, self.scalar.hold(task.first + turn))
@@ -72,21 +66,6 @@ class ScanForward(ScanKernel):
             self.moves.from_tile(self.gm["y"], at_x, b["y_cast"], rows, p.size, p.heads * p.size)
 
 
-def ssd_chunk_scan(
-    x: dict,
-    da: dict,
-    b: dict,
-    c: dict,
-    initial_states: dict,
-    first_chunks: dict | None,
-    y: dict,
-    final_states: dict,
-    chunk_size: int = 64,
-    kernel_name: str = "ssd_chunk_scan",
-) -> Any:
-    """Entry of the Mamba-2 forward kernel; tensors are TBE dicts {"shape", "dtype"} or None, as op_info
-    states them."""
-    problem = problem_of("ssd_chunk_scan", x, b, chunk_size, first_chunks, initial_states)
-    kernel = ScanForward(problem, plan_forward(problem, current_soc()))
-    kernel.declare()
-    return kernel.build(kernel_name)
+def ssd_chunk_scan(call: KernelCall) -> Any:
+    """Entry of the kernel."""
+    return ScanForward(call, plan_forward(problem_of(call), call.soc)).build()

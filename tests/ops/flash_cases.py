@@ -8,11 +8,10 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from kernel_trace import traced
 
 import ms_custom_ops as mco
 from ms_custom_ops.op_impl.flash_attention import golden
-from ms_custom_ops.op_impl.flash_attention.bwd import flash_attention_grad
-from ms_custom_ops.op_impl.flash_attention.fwd import flash_attention
 
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 OPTIONAL = ("attn_mask", "real_shift", "drop_mask", "actual_seq_qlen", "actual_seq_kvlen")
@@ -106,51 +105,18 @@ def prepare(case: Case, t: dict[str, np.ndarray]) -> dict[str, np.ndarray | None
     return out
 
 
-def describe(x: np.ndarray | None) -> dict | None:
-    """TBE dict of an array."""
-    return None if x is None else {"shape": tuple(x.shape), "dtype": str(x.dtype), "format": "ND"}
-
-
 def run_kernel(case: Case, t: dict[str, np.ndarray], soc: str, engine: str = "native") -> dict[str, np.ndarray]:
     """Outputs of the forward and the backward kernel, cut back to the shapes of the case."""
     p = prepare(case, t)
     optional = [p[n] for n in OPTIONAL]
     attrs = attributes_of(case) | dict(tiling_stgy_name=case.strategy, high_precision=case.high_precision)
-    rows = -(-case.s1 // 16) * 16
-    stats = {"shape": (case.batch, case.n1, rows), "dtype": "float32"}
-    program = mco.trace(
-        flash_attention,
-        describe(p["query"]),
-        describe(p["key"]),
-        describe(p["value"]),
-        *map(describe, optional),
-        describe(p["query"]),
-        stats,
-        stats,
-        **attrs,
-        soc=soc,
-    )
+    operands = [p["query"], p["key"], p["value"]]
+    program = traced("flash_attention", [*operands, *optional], attrs, soc)
     present = [x for x in optional if x is not None]
-    out, top, total = mco.run(program, [p["query"], p["key"], p["value"], *present], engine=engine)
-    program = mco.trace(
-        flash_attention_grad,
-        describe(p["query"]),
-        describe(p["key"]),
-        describe(p["value"]),
-        describe(out),
-        describe(p["d_out"]),
-        stats,
-        stats,
-        *map(describe, optional),
-        describe(p["query"]),
-        describe(p["key"]),
-        describe(p["value"]),
-        **attrs,
-        soc=soc,
-    )
-    dq, dk, dv = mco.run(
-        program, [p["query"], p["key"], p["value"], out, p["d_out"], top, total, *present], engine=engine
-    )
+    out, top, total = mco.run(program, [*operands, *present], engine=engine)
+    operands += [out, p["d_out"], top, total]
+    program = traced("flash_attention_grad", [*operands, *optional], attrs, soc)
+    dq, dk, dv = mco.run(program, [*operands, *present], engine=engine)
     d, s1 = case.d, case.s1
     return dict(
         attention_out=out[..., :d],

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import sparse_cases as sc
+from kernel_trace import traced
 
-import ms_custom_ops as mco
 from ms_custom_ops.op_impl.indexer_kl_loss import golden as kl_golden
-from ms_custom_ops.op_impl.indexer_kl_loss.kernel import sparse_lightning_indexer_grad_kl_loss
 from ms_custom_ops.op_impl.lightning_indexer import golden
-from ms_custom_ops.op_impl.lightning_indexer.kernel import lightning_indexer
 
 
 @dataclass(frozen=True)
@@ -78,21 +76,15 @@ def trace_indexer(case: IndexCase, tensors: list[np.ndarray], soc: str) -> tuple
     table = None
     if case.page:
         key, table = paged_keys(key, case.page)
-    slots = -(-case.count // 8) * 8
-    shape = (*query.shape[:2], 1, slots)
     layout = "TND" if case.packed else "BSND"
     inputs = [query, key, weights, q_lengths, kv_lengths, table]
-    program = mco.trace(
-        lightning_indexer,
-        *map(sc.describe, inputs),
-        {"shape": shape, "dtype": "int32"},
-        {"shape": shape, "dtype": "float32"},
+    attrs = dict(
         layout_query=layout,
         layout_key="PA_BSND" if case.page else layout,
         sparse_count=case.count,
         sparse_mode=case.mode,
-        soc=soc,
     )
+    program = traced("lightning_indexer", inputs, attrs, soc)
     return program, inputs
 
 
@@ -167,20 +159,13 @@ def run_kl(
         p["actual_seq_lengths_query"],
         p["actual_seq_lengths_kv"],
     ]
-    rows = {"shape": (*qi.shape[:2], 8), "dtype": "float32"}
-    program = mco.trace(
-        sparse_lightning_indexer_grad_kl_loss,
-        *map(sc.describe, inputs),
-        sc.describe(qi),
-        sc.like(ki, "float32"),
-        sc.describe(w),
-        rows,
+    attrs = dict(
         scale_value=(main.d + main.rope) ** -0.5,
         layout="TND" if main.packed else "BSND",
         sparse_mode=main.mode,
         deterministic=deterministic,
-        soc=soc,
     )
+    program = traced("sparse_lightning_indexer_grad_kl_loss", inputs, attrs, soc)
     d_qi, d_ki, d_w, loss = sc.execute(program, inputs, engine)
     out = {"d_query_index": d_qi, "d_key_index": d_ki, "d_weights": d_w[..., : case.heads]}
     return {n: x[0] if main.packed else x for n, x in out.items()} | {

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from kernel_trace import traced
 
 import ms_custom_ops as mco
 from ms_custom_ops.engine.reference import run_reference
-from ms_custom_ops.program import ir
 
 SOCS = ("Ascend910A", "Ascend310P3", "Ascend910B1")
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "int32": np.int32}
@@ -19,26 +19,8 @@ TOLERANCE = {"float32": (1e-4, 1e-5), "float16": (1e-3, 5e-4), "bfloat16": (1e-2
 """(ratio, atol) of the public unit test of bwd_segsum_dadt, by dtype."""
 
 
-def name_of(array: np.ndarray) -> str:
-    """dtype name of an array, bfloat16 included."""
-    return next(name for name, dtype in NUMPY.items() if array.dtype == dtype)
-
-
-def trace_kernel(
-    entry: Callable[..., Any],
-    tensors: Sequence[np.ndarray | None],
-    outputs: Mapping[str, tuple[tuple[int, ...], str]],
-    attrs: Mapping[str, Any],
-    soc: str,
-) -> ir.Program:
-    """Program of a kernel entry in the TBE convention."""
-    described = [None if t is None else {"shape": t.shape, "dtype": name_of(t)} for t in tensors]
-    described += [{"shape": shape, "dtype": dtype} for shape, dtype in outputs.values()]
-    return mco.trace(entry, *described, *attrs.values(), soc=soc)
-
-
 def run_kernel(
-    entry: Callable[..., Any],
+    op: str,
     tensors: Sequence[np.ndarray | None],
     outputs: Mapping[str, tuple[tuple[int, ...], str]],
     attrs: Mapping[str, Any],
@@ -46,7 +28,7 @@ def run_kernel(
     engine: str = "native",
 ) -> list[np.ndarray]:
     """Outputs of the kernel; the memory they are written to starts as NaN."""
-    program = trace_kernel(entry, tensors, outputs, attrs, soc)
+    program = traced(op, tensors, attrs, soc)
     inputs = [t for t in tensors if t is not None]
     if engine == "native":
         return mco.run(program, inputs)

@@ -8,11 +8,11 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from kernel_trace import traced
 
 import ms_custom_ops as mco
 from ms_custom_ops.op_impl.sparse_flash_attention import golden
-from ms_custom_ops.op_impl.sparse_flash_attention.bwd import sparse_flash_attention_grad
-from ms_custom_ops.op_impl.sparse_flash_attention.fwd import sparse_flash_attention
+from ms_custom_ops.registry import get_op
 
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 LIMIT = {"float16": 1e-3, "bfloat16": 5e-3}
@@ -135,17 +135,6 @@ def primitive_tensors(case: Case, t: dict[str, Any]) -> dict[str, np.ndarray | N
     return out
 
 
-def describe(x: np.ndarray | None) -> dict | None:
-    """TBE dict of an array."""
-    return None if x is None else {"shape": tuple(x.shape), "dtype": str(x.dtype), "format": "ND"}
-
-
-def like(x: np.ndarray, dtype: str | None = None, last: int | None = None) -> dict:
-    """TBE dict of an array with another dtype or last axis."""
-    shape = tuple(x.shape) if last is None else (*x.shape[:-1], last)
-    return {"shape": shape, "dtype": dtype or str(x.dtype), "format": "ND"}
-
-
 def execute(program: Any, inputs: list[np.ndarray | None], engine: str = "native") -> list[np.ndarray]:
     """Outputs of a program for the inputs that are there."""
     return mco.run(program, [x for x in inputs if x is not None], engine=engine)
@@ -165,30 +154,21 @@ FORWARD_INPUTS = (
 )
 
 
-def statistics_shape(case: Case) -> dict:
-    """TBE dict of softmax_max and softmax_sum."""
-    group = -(-case.n1 // case.n2 // 16) * 16
-    return {"shape": (1 if case.packed else case.batch, case.n2, case.s1, group), "dtype": "float32", "format": "ND"}
-
-
 def run_forward(case: Case, p: dict[str, Any], soc: str, engine: str = "native") -> list[np.ndarray]:
     """attention_out, softmax_max, softmax_sum as the primitive gives them."""
     layout = "TND" if case.packed else "BSND"
-    program = mco.trace(
-        sparse_flash_attention,
-        *[describe(p.get(n)) for n in FORWARD_INPUTS],
-        like(p["query"], last=case.value_dim),
-        statistics_shape(case),
-        statistics_shape(case),
+    inputs = [p.get(n) for n in FORWARD_INPUTS]
+    attrs = dict(
         scale_value=(case.d + case.rope) ** -0.5,
         sparse_block_size=case.block,
         layout_query=layout,
         layout_kv="PA_BSND" if case.page else layout,
         sparse_mode=case.mode,
+        rope_dim=case.rope,
         kv_merged=case.merged,
-        soc=soc,
     )
-    return execute(program, [p.get(n) for n in FORWARD_INPUTS], engine)
+    program = traced("sparse_flash_attention", inputs, attrs, soc)
+    return execute(program, inputs, engine)
 
 
 def run_backward(
@@ -200,35 +180,24 @@ def run_backward(
     deterministic: bool = False,
 ) -> dict[str, np.ndarray]:
     """Gradients as the primitive gives them, by name."""
-    stats = statistics_shape(case)
     names = ("query", "key", "value", "sparse_indices", "d_out")
     tail = ("sinks", "actual_seq_lengths_query", "actual_seq_lengths_kv", "query_rope", "key_rope")
-    outputs: dict[str, dict | None] = {
-        "d_query": describe(p["query"]),
-        "d_key": like(p["key"], "float32"),
-        "d_value": like(p["value"], "float32"),
-        "d_query_rope": describe(p["query_rope"]),
-        "d_key_rope": None if p["key_rope"] is None else like(p["key_rope"], "float32"),
-        "d_sinks": describe(p["sinks"]),
-    }
-    program = mco.trace(
-        sparse_flash_attention_grad,
-        *[describe(p[n]) for n in names],
-        describe(forward[0]),
-        stats,
-        stats,
-        *[describe(p[n]) for n in tail],
-        *outputs.values(),
+    inputs = [*[p[n] for n in names], *forward, *[p[n] for n in tail]]
+    attrs = dict(
         scale_value=(case.d + case.rope) ** -0.5,
         sparse_block_size=case.block,
         layout="TND" if case.packed else "BSND",
         sparse_mode=case.mode,
+        rope_dim=case.rope,
         deterministic=deterministic,
         kv_merged=case.merged,
-        soc=soc,
     )
-    results = execute(program, [*[p[n] for n in names], *forward, *[p[n] for n in tail]], engine)
-    return dict(zip([n for n, x in outputs.items() if x is not None], results, strict=False))
+    program = traced("sparse_flash_attention_grad", inputs, attrs, soc)
+    found = {"d_query", "d_key", "d_value"} | {
+        f"d_{n}" for n in ("query_rope", "key_rope", "sinks") if p[n] is not None
+    }
+    outputs = [ret.name for ret in get_op("sparse_flash_attention_grad").returns if ret.name in found]
+    return dict(zip(outputs, execute(program, inputs, engine), strict=True))
 
 
 def statistics_of(case: Case, x: np.ndarray) -> np.ndarray:

@@ -5,18 +5,15 @@ golden."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import ml_dtypes
 import numpy as np
+from kernel_trace import traced
 
 import ms_custom_ops as mco
 from ms_custom_ops.op_impl.bwd_dtrap_ddt.golden import bwd_dtrap_ddt
 from ms_custom_ops.op_impl.mamba3_chunk_scan import golden as golden3
-from ms_custom_ops.op_impl.mamba3_chunk_scan.kernel import mamba3_chunk_scan, mamba3_chunk_scan_grad
 from ms_custom_ops.op_impl.ssd_chunk_scan import golden
-from ms_custom_ops.op_impl.ssd_chunk_scan.bwd import ssd_chunk_scan_grad
-from ms_custom_ops.op_impl.ssd_chunk_scan.fwd import ssd_chunk_scan
 
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 LIMIT = {"float16": 2e-3, "bfloat16": 1.5e-2}
@@ -61,11 +58,6 @@ def rounded(rng: np.random.Generator, dtype: str, *shape: int) -> np.ndarray:
     return rng.standard_normal(shape).astype(np.float32).astype(NUMPY[dtype])
 
 
-def describe(x: np.ndarray) -> dict[str, Any]:
-    """TBE dict of an array."""
-    return {"shape": tuple(x.shape), "dtype": str(x.dtype), "format": "ND"}
-
-
 def tensors_of(case: Case, seed: int = 0) -> Arrays:
     """Random operands of the Mamba-2 scan."""
     rng = np.random.default_rng(seed)
@@ -101,28 +93,12 @@ def run_kernel(case: Case, t: Arrays, soc: str, engine: str = "native") -> Array
     ins = [t[name] for name in ("x", "da", "B", "C", "initial_states")]
     first = first_chunks_of(case)
     more = [] if first is None else [first]
-    packed = None if first is None else describe(first)
-    program = mco.trace(
-        ssd_chunk_scan,
-        *map(describe, ins),
-        packed,
-        describe(t["x"]),
-        describe(t["initial_states"]),
-        chunk_size=case.chunk,
-        soc=soc,
-    )
+    attrs = dict(chunk_size=case.chunk)
+    program = traced("ssd_chunk_scan", [*ins, first], attrs, soc)
     y, final = mco.run(program, ins + more, engine=engine)
-    program = mco.trace(
-        ssd_chunk_scan_grad,
-        *map(describe, ins),
-        describe(t["dy"]),
-        describe(t["d_final"]),
-        packed,
-        *map(describe, ins),
-        chunk_size=case.chunk,
-        soc=soc,
-    )
-    grads = mco.run(program, [*ins, t["dy"], t["d_final"], *more], engine=engine)
+    ins += [t["dy"], t["d_final"]]
+    program = traced("ssd_chunk_scan_grad", [*ins, first], attrs, soc)
+    grads = mco.run(program, ins + more, engine=engine)
     return dict(y=y, final_states=final) | dict(
         zip(("d_x", "d_da", "d_B", "d_C", "d_initial_states"), grads, strict=True)
     )
@@ -184,22 +160,12 @@ def run_kernel3(case: Case, t: Arrays, soc: str, engine: str = "native") -> Arra
     ins = [w[name] for name in ("v", "da", "factor", "gamma", "k", "q", "initial_states")]
     first = first_chunks_of(case)
     more = [] if first is None else [first]
-    packed = None if first is None else describe(first)
-    attrs = dict(chunk_size=case.chunk, rank=case.rank, soc=soc)
-    program = mco.trace(
-        mamba3_chunk_scan, *map(describe, ins), packed, describe(w["v"]), describe(w["initial_states"]), **attrs
-    )
+    attrs = dict(chunk_size=case.chunk, rank=case.rank)
+    program = traced("mamba3_chunk_scan", [*ins, first], attrs, soc)
     o, final = mco.run(program, ins + more, engine=engine)
-    program = mco.trace(
-        mamba3_chunk_scan_grad,
-        *map(describe, ins),
-        describe(w["do"]),
-        describe(w["d_final"]),
-        packed,
-        *map(describe, ins),
-        **attrs,
-    )
-    d_v, d_da, d_factor, d_gamma, d_k, d_q, d_h = mco.run(program, [*ins, w["do"], w["d_final"], *more], engine=engine)
+    ins += [w["do"], w["d_final"]]
+    program = traced("mamba3_chunk_scan_grad", [*ins, first], attrs, soc)
+    d_v, d_da, d_factor, d_gamma, d_k, d_q, d_h = mco.run(program, ins + more, engine=engine)
 
     def per_step(x: np.ndarray) -> np.ndarray:
         return x.reshape(*t["da"].shape, case.rank).astype(np.float64)

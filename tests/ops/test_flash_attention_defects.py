@@ -10,14 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import ms_custom_ops as mco
 from ms_custom_ops.engine import native as engine
 from ms_custom_ops.op_impl.flash_attention import golden
-from ms_custom_ops.op_impl.flash_attention.fwd import flash_attention
 from ms_custom_ops.testing import assert_rms
 
 sys.path.insert(0, str(Path(__file__).parent))
-from flash_cases import LIMIT, Case, attributes_of, describe, prepare, run_golden, run_kernel, tensors_of
+from flash_cases import LIMIT, Case, attributes_of, prepare, run_golden, run_kernel, tensors_of
+from kernel_trace import traced
 
 SOCS = ("Ascend910A", "Ascend910B1")
 
@@ -113,9 +112,7 @@ def test_excluded_blocks_are_not_computed(mode: str, rows: int, soc: str) -> Non
 def test_no_quadratic_tensor_in_gm(mode: str, soc: str) -> None:
     case = Case(2048, 2048, 64, mode, n1=1, n2=1)
     p = prepare(case, tensors_of(case))
-    q, k, v = (describe(p[n]) for n in ("query", "key", "value"))
-    stats = {"shape": (1, 1, 2048), "dtype": "float32"}
-    program = mco.trace(flash_attention, q, k, v, *[None] * 5, q, stats, stats, **attributes_of(case), soc=soc)
+    program = traced("flash_attention", [p[n] for n in ("query", "key", "value")], attributes_of(case), soc)
     gm = [b for b in program.buffers if b.scope == "gm"]
     per_core = 24 if soc == "Ascend910B1" else 1  # exchange tiles of every core on split-core chips
     assert all(b.size_bytes < 2048 * 2048 or b.size_bytes <= per_core * 128 * 128 * 4 for b in gm), [

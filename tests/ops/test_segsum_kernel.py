@@ -13,17 +13,11 @@ import pytest
 
 from ms_custom_ops.errors import BudgetError, TilingError
 from ms_custom_ops.op_impl.bwd_dadt_cumsum import golden as golden_cumsum
-from ms_custom_ops.op_impl.bwd_dadt_cumsum.kernel import bwd_dadt_cumsum
 from ms_custom_ops.op_impl.bwd_dadt_fused import golden as golden_fused
-from ms_custom_ops.op_impl.bwd_dadt_fused.kernel import bwd_dadt_fused
 from ms_custom_ops.op_impl.bwd_dtrap_ddt import golden as golden_trapezoid
-from ms_custom_ops.op_impl.bwd_dtrap_ddt.kernel import bwd_dtrap_ddt
 from ms_custom_ops.op_impl.bwd_segsum_dadt import golden as golden_segsum
-from ms_custom_ops.op_impl.bwd_segsum_dadt.kernel import bwd_segsum_dadt
 from ms_custom_ops.op_impl.dacs_segsum import golden as golden_dacs
-from ms_custom_ops.op_impl.dacs_segsum.kernel import dacs_segsum
 from ms_custom_ops.op_impl.segsum_decay import golden as golden_decay
-from ms_custom_ops.op_impl.segsum_decay.kernel import segsum_decay
 from ms_custom_ops.soc import get_soc
 from ms_custom_ops.testing import assert_ratio, assert_rms
 from ms_custom_ops.tiling.budget import fits
@@ -32,7 +26,8 @@ from ms_custom_ops.tiling.segsum_dtrap import DtrapProblem, plan_dtrap
 from ms_custom_ops.tiling.segsum_moves import Window, triangle_runs
 
 sys.path.insert(0, str(Path(__file__).parent))
-from segsum_cases import NUMPY, SOCS, TOLERANCE, run_kernel, trace_kernel
+from kernel_trace import traced
+from segsum_cases import NUMPY, SOCS, TOLERANCE, run_kernel
 
 SHAPES = [
     (1, 1, 1, 16),
@@ -84,7 +79,7 @@ def check_backward(shape, soc, dtype="float32", vector="float32", layout="key_qu
     (ddt,) = vectors(shape, 1, vector)
     filled = None if lengths is None else padded(lengths)
     (out,) = run_kernel(
-        bwd_segsum_dadt,
+        "bwd_segsum_dadt",
         [d, s, ddt, filled],
         {"ddt": (ddt.shape, vector)},
         {"chunk_size": shape[3], "layout": layout},
@@ -147,13 +142,7 @@ def test_bwd_segsum_dadt_does_not_depend_on_threads(threads):
 
     d, s = matrices((1, 3, 17, 16), garbage=False)
     (ddt,) = vectors((1, 3, 17, 16), 1)
-    program = trace_kernel(
-        bwd_segsum_dadt,
-        [d, s, ddt, None],
-        {"ddt": (ddt.shape, "float32")},
-        {"chunk_size": 16, "layout": "key_query"},
-        "Ascend910A",
-    )
+    program = traced("bwd_segsum_dadt", [d, s, ddt], {"chunk_size": 16, "layout": "key_query"}, "Ascend910A")
     one, many = (mco.run(program, [d, s, ddt], threads=t)[0] for t in (1, threads))
     np.testing.assert_array_equal(one.view(np.int32), many.view(np.int32))
 
@@ -164,7 +153,7 @@ def test_bwd_dadt_fused(shape, soc):
     d, s = matrices(shape)
     rows = vectors(shape, 4)
     (out,) = run_kernel(
-        bwd_dadt_fused, [d, s, *rows, None], {"dadt": (rows[0].shape, "float32")}, {"chunk_size": shape[3]}, soc
+        "bwd_dadt_fused", [d, s, *rows, None], {"dadt": (rows[0].shape, "float32")}, {"chunk_size": shape[3]}, soc
     )
     assert_rms("dadt", out, golden_fused.bwd_dadt_fused(d, s, *rows, None, shape[3]), 1e-6)
 
@@ -173,7 +162,7 @@ def test_bwd_dadt_fused(shape, soc):
 @all_shapes
 def test_bwd_dadt_cumsum(shape, soc):
     rows = vectors(shape, 4)
-    (out,) = run_kernel(bwd_dadt_cumsum, rows, {"dadt": (rows[0].shape, "float32")}, {"chunk_size": shape[3]}, soc)
+    (out,) = run_kernel("bwd_dadt_cumsum", rows, {"dadt": (rows[0].shape, "float32")}, {"chunk_size": shape[3]}, soc)
     assert_rms("dadt", out, golden_cumsum.bwd_dadt_cumsum(*rows, shape[3]), 1e-6)
 
 
@@ -188,7 +177,7 @@ def forward_outputs(shape, names):
 def test_dacs_segsum(shape, soc):
     da = vectors(shape, 1)[0] * 0.3 - 0.2  # some sums are positive: the clamp works
     outputs = forward_outputs(shape, ("da_cs", "da_cs_rev", "segsum"))
-    found = run_kernel(dacs_segsum, [da], outputs, {"chunk_size": shape[3]}, soc)
+    found = run_kernel("dacs_segsum", [da], outputs, {"chunk_size": shape[3]}, soc)
     for name, got, want in zip(outputs, found, golden_dacs.dacs_segsum(da, shape[3]), strict=True):
         assert_rms(name, got, want, 1e-6)
 
@@ -198,7 +187,7 @@ def test_dacs_segsum(shape, soc):
 def test_segsum_decay(shape, soc):
     da = vectors(shape, 1)[0] * 0.3 - 0.2
     outputs = forward_outputs(shape, ("decay", "segsum", "ddt_start"))
-    found = run_kernel(segsum_decay, [da], outputs, {"chunk_size": shape[3], "decay_layout": "query_key"}, soc)
+    found = run_kernel("segsum_decay", [da], outputs, {"chunk_size": shape[3], "decay_layout": "query_key"}, soc)
     for name, got, want in zip(outputs, found, golden_decay.segsum_decay(da, shape[3]), strict=True):
         assert_rms(name, got, want, 1e-6)
 
@@ -209,15 +198,15 @@ def test_forward_and_sums_on_the_reference_engine(shape):
     outputs = forward_outputs(shape, ("da_cs", "da_cs_rev", "segsum"))
     attrs = {"chunk_size": shape[3]}
     for got, want in zip(
-        run_kernel(dacs_segsum, [da], outputs, attrs, "Ascend910A", "reference"),
-        run_kernel(dacs_segsum, [da], outputs, attrs, "Ascend910A"),
+        run_kernel("dacs_segsum", [da], outputs, attrs, "Ascend910A", "reference"),
+        run_kernel("dacs_segsum", [da], outputs, attrs, "Ascend910A"),
         strict=True,
     ):
         np.testing.assert_array_equal(got, want)
     rows = vectors(shape, 4)
     outputs = {"dadt": (rows[0].shape, "float32")}
     (got,), (want,) = (
-        run_kernel(bwd_dadt_cumsum, rows, outputs, attrs, "Ascend910B1", e) for e in ("reference", "native")
+        run_kernel("bwd_dadt_cumsum", rows, outputs, attrs, "Ascend910B1", e) for e in ("reference", "native")
     )
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
 
@@ -241,13 +230,12 @@ def test_bwd_dtrap_ddt(shape, cu_seqlens, soc):
     rows = list(rng.standard_normal((4, *shape)).astype(np.float32))
     rows[0] *= 30  # both ends of the sigmoid
     bounds = None if cu_seqlens is None else np.array(cu_seqlens + [0] * (-len(cu_seqlens) % 8), np.int32)
-    flat = [x.ravel() for x in rows]
     tensors = [*rows, bounds]
     outputs = {"ddt": (shape, "float32"), "dtrap": (shape, "float32")}
-    program = trace_kernel(bwd_dtrap_ddt, tensors, outputs, {}, soc)
+    program = traced("bwd_dtrap_ddt", tensors, {}, soc)
     import ms_custom_ops as mco
 
-    found = mco.run(program, flat if bounds is None else [*flat, bounds])
+    found = mco.run(program, rows if bounds is None else [*rows, bounds])
     for name, got, want in zip(outputs, found, golden_trapezoid.bwd_dtrap_ddt(*rows, cu_seqlens), strict=True):
         assert_rms(name, got.reshape(shape), want, 1e-6)
 

@@ -186,6 +186,49 @@ def test_kernel_called_in_the_tbe_convention(toy: OpSpec, traced: list) -> None:
     assert [program.buffers[i].name for i in program.inputs] == ["query", "key", "value"]
 
 
+CALL_KERNEL = """
+from ms_custom_ops import tik
+
+
+def kernel(call):
+    assert call.op == "flash_attention" and call.kernel_name == "toy" and call.soc.name == "Ascend910B1"
+    assert list(call.inputs) == ["query", "key", "value"] and list(call.outputs) == ["attention_out", "softmax_max",
+                                                                                    "softmax_sum"]
+    assert call["query"].shape == (1, 2, 17, 16) and call["softmax_max"].dtype == "float32"
+    assert "attn_mask" not in call and call.attrs["tiling_stgy_name"] == "auto"
+    {line}
+    instance = tik.Tik()
+    gm = [[instance.Tensor(x.dtype, x.shape, name=n, scope=tik.scope_gm) for n, x in side.items()]
+          for side in (call.inputs, call.outputs)]
+    ub = instance.Tensor("float16", (16,), name="ub", scope=tik.scope_ubuf)
+    instance.data_move(ub, gm[0][0], 0, 1, 1, 0, 0)
+    instance.data_move(gm[1][0], ub, 0, 1, 1, 0, 0)
+    instance.BuildCCE(kernel_name=call.kernel_name, inputs=gm[0], outputs=gm[1])
+"""
+
+
+def test_kernel_that_takes_the_call(toy: OpSpec, traced: list, tmp_path: Path) -> None:
+    (tmp_path / "toy_kernels" / "op" / "fwd.py").write_text(CALL_KERNEL.format(line=""))
+    program = compiler.compile_call(toy_call(toy)).program
+    assert program.name == "toy"
+    assert [program.buffers[i].name for i in program.inputs] == ["query", "key", "value"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('call["qury"]', r"^flash_attention: tensor that the kernel asks for is 'qury'; accepted: one of the call: "
+                         r"query, key, value, attention_out, softmax_max, softmax_sum; nearest: query$"),
+        ('call["attn_mask"].shape', r"^flash_attention: tensor that the kernel asks for is 'attn_mask'; accepted: one"),
+        ('call.attrs["sed"]', r"^flash_attention: attribute that the kernel asks for is 'sed'; accepted: .*st: seed$"),
+    ],
+)  # fmt: skip
+def test_what_the_call_does_not_have_is_named(toy: OpSpec, traced: list, tmp_path: Path, line: str, message: str):
+    (tmp_path / "toy_kernels" / "op" / "fwd.py").write_text(CALL_KERNEL.format(line=line))
+    with pytest.raises(OpArgumentError, match=message):
+        compiler.compile_call(toy_call(toy))
+
+
 def test_kernel_with_other_tensors_is_refused(toy: OpSpec, traced: list, tmp_path: Path) -> None:
     (tmp_path / "toy_kernels" / "op" / "fwd.py").write_text(KERNEL.format(inputs=("query", "key")))
     with pytest.raises(
