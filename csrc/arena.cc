@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "forksafe.h"
 
@@ -14,23 +15,33 @@ namespace mco {
 namespace {
 
 constexpr size_t kKeptArenas = 64;
+constexpr size_t kKeptWorkspaces = 256;
 constexpr int64_t kKeptWorkspaceBytes = int64_t(256) << 20;
 
 struct Pool {
   std::mutex mutex;
   std::vector<std::unique_ptr<Arena>> arenas;
-  std::vector<std::pair<int64_t, std::unique_ptr<Block64>>> workspaces;
+  std::vector<std::unique_ptr<Block64>> workspaces;
   int64_t workspace_bytes = 0;
 };
 
 Pool& pool() { return fork_safe<Pool>(); }
 
+// Memory for the next run is a convenience: where its list cannot grow, it is freed.
+template <class T>
+void keep(std::vector<std::unique_ptr<T>>& list, std::unique_ptr<T> memory) noexcept {
+  try {
+    list.push_back(std::move(memory));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
+}  // namespace
+
 int64_t machine_bytes() {
   static const int64_t bytes = int64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGE_SIZE);
   return bytes;
 }
-
-}  // namespace
 
 Block64::~Block64() { std::free(memory_); }
 
@@ -62,33 +73,37 @@ std::unique_ptr<Arena> take_arena() {
   return arena;
 }
 
-void give_arena(std::unique_ptr<Arena> arena) {
+void give_arena(std::unique_ptr<Arena> arena) noexcept {
   Pool& p = pool();
   std::lock_guard<std::mutex> lock(p.mutex);
-  if (p.arenas.size() < kKeptArenas) p.arenas.push_back(std::move(arena));
+  if (p.arenas.size() < kKeptArenas) keep(p.arenas, std::move(arena));
 }
 
+// One that is not too large for what it is for: what it holds is what it occupies, whatever was asked for.
 std::unique_ptr<Block64> take_workspace(int64_t bytes) {
   Pool& p = pool();
   {
     std::lock_guard<std::mutex> lock(p.mutex);
-    for (size_t i = 0; i < p.workspaces.size(); ++i) {
-      if (p.workspaces[i].first < bytes || (p.workspaces[i].first - 4096) / 2 > bytes) continue;
-      auto memory = std::move(p.workspaces[i].second);
-      p.workspace_bytes -= p.workspaces[i].first;
-      p.workspaces.erase(p.workspaces.begin() + std::ptrdiff_t(i));
+    for (std::unique_ptr<Block64>& w : p.workspaces) {
+      if (w->bytes() < bytes || (w->bytes() - 4096) / 2 > bytes) continue;
+      std::unique_ptr<Block64> memory = std::move(w);
+      p.workspace_bytes -= memory->bytes();
+      w = std::move(p.workspaces.back());
+      p.workspaces.pop_back();
       return memory;
     }
   }
   return std::make_unique<Block64>();
 }
 
-void give_workspace(std::unique_ptr<Block64> memory, int64_t bytes) {
+void give_workspace(std::unique_ptr<Block64> memory) noexcept {
   Pool& p = pool();
   std::lock_guard<std::mutex> lock(p.mutex);
-  if (p.workspace_bytes + bytes > kKeptWorkspaceBytes) return;
-  p.workspace_bytes += bytes;
-  p.workspaces.emplace_back(bytes, std::move(memory));
+  const int64_t bytes = memory->bytes();
+  if (p.workspaces.size() >= kKeptWorkspaces || p.workspace_bytes + bytes > kKeptWorkspaceBytes) return;
+  const size_t before = p.workspaces.size();
+  keep(p.workspaces, std::move(memory));
+  if (p.workspaces.size() > before) p.workspace_bytes += bytes;
 }
 
 }  // namespace mco

@@ -19,6 +19,8 @@ class Block64 {
   // At least `bytes` bytes, `kPadding` readable ones behind them and a 32-byte block before them. New memory is zero.
   uint8_t* reserve(int64_t bytes);
 
+  int64_t bytes() const { return bytes_; }  // that it holds
+
   static constexpr int64_t kPadding = 128;  // inner loops read whole SIMD registers
 
  private:
@@ -33,10 +35,6 @@ class Arena {
   void fit(const Program& p);
   uint8_t* base(Scope scope) const { return base_[scope]; }
 
-  // Every write of an instruction to on-chip memory passes here: the place for write stamps, which tell whether what
-  // was unpacked from a buffer is still what it holds, and for shadow memory.
-  void note_write(Scope, int64_t /*first*/, int64_t /*end*/) {}
-
   // Scratch of one instruction; number 0 to 3 are independent.
   uint8_t* scratch(int number, int64_t bytes) { return scratch_[number].reserve(bytes); }
 
@@ -48,10 +46,12 @@ class Arena {
 
 // Arenas and workspace memory that no run uses at the moment. Thread-safe.
 std::unique_ptr<Arena> take_arena();
-void give_arena(std::unique_ptr<Arena> arena);
+void give_arena(std::unique_ptr<Arena> arena) noexcept;
 
 // Memory of one workspace, at least `bytes` long; content undefined.
 std::unique_ptr<Block64> take_workspace(int64_t bytes);
-void give_workspace(std::unique_ptr<Block64> memory, int64_t bytes);
+void give_workspace(std::unique_ptr<Block64> memory) noexcept;
+
+int64_t machine_bytes();  // of the memory of this machine
 
 }  // namespace mco

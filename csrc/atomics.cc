@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <new>
 
 #include "forksafe.h"
 #include "number.h"
@@ -131,27 +132,37 @@ AtomicLog take_log() {
   return log;
 }
 
-void give_log(AtomicLog&& log) {
+void give_log(AtomicLog&& log) noexcept {
   Logs& logs = fork_safe<Logs>();
   std::lock_guard<std::mutex> lock(logs.mutex);
-  if (log.capacity() == 0 || logs.bytes + log.capacity() > kKeptLogBytes) return;
+  const int64_t bytes = log.capacity();
+  if (bytes == 0 || logs.bytes + bytes > kKeptLogBytes) return;
   log.clear();
-  logs.bytes += log.capacity();
-  logs.spare.push_back(std::move(log));
+  try {
+    logs.spare.push_back(std::move(log));
+    logs.bytes += bytes;
+  } catch (const std::bad_alloc&) {
+    // then it is freed
+  }
 }
 
 BlockOrder::BlockOrder(int64_t blocks, bool saturate)
-    : state_(size_t(blocks), State::Running), pending_(size_t(blocks)), saturate_(saturate) {}
+    : state_(size_t(blocks)), pending_(size_t(blocks)), saturate_(saturate) {}
 
 bool BlockOrder::has_turn(int64_t block) {
   std::lock_guard<std::mutex> lock(mutex_);
   return next_ >= block;
 }
 
-void BlockOrder::wait_turn(int64_t block) {
+// The lower blocks are on other threads, which stop when the watch says so.
+void BlockOrder::wait_turn(int64_t block, Watch& watch) {
+  constexpr std::chrono::milliseconds kLook(20);
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return next_ >= block || aborted_; });
-  if (next_ < block) throw Aborted();
+  while (!changed_.wait_for(lock, kLook, [&] { return next_ >= block; })) {
+    lock.unlock();
+    watch.look();
+    lock.lock();
+  }
 }
 
 // Takes what a block has logged and leaves it an empty log.
@@ -164,7 +175,7 @@ void BlockOrder::hand_over(int64_t block, AtomicLog& log) {
 // Lands what the blocks left behind, in their order.
 void BlockOrder::advance() {
   const int64_t before = next_;
-  while (next_ < int64_t(state_.size()) && state_[size_t(next_)] != State::Running) {
+  while (next_ < int64_t(state_.size()) && state_[size_t(next_)].progress != Progress::Running) {
     AtomicLog& log = pending_[size_t(next_)];
     if (!log.empty()) {
       log.apply(saturate_);
@@ -175,59 +186,39 @@ void BlockOrder::advance() {
   if (next_ != before) changed_.notify_all();
 }
 
-// After an error of a block that one is what went wrong, not that the others wait in vain.
-void BlockOrder::check_stuck() {
-  if (!aborted_ && !stuck_ && arrived_ && ended_ && arrived_ + ended_ == int64_t(state_.size())) {
-    stuck_ = true;
-    stuck_by_ = ended_blocks();  // before those that wait give up and end, too
-    changed_.notify_all();
-  }
-}
-
-std::string BlockOrder::ended_blocks() const {
-  std::string text;
-  for (size_t i = 0; i < state_.size(); ++i) {
-    if (state_[i] == State::Ended) text += (text.empty() ? "" : ", ") + std::to_string(i);
-  }
-  return text;
-}
-
-void BlockOrder::arrive(int64_t block, AtomicLog& log, const std::string& kernel, const std::string& where) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  hand_over(block, log);
-  state_[size_t(block)] = State::Arrived;
-  ++arrived_;
-  advance();
-  if (arrived_ == int64_t(state_.size())) {
-    std::fill(state_.begin(), state_.end(), State::Running);
-    arrived_ = 0;
-    next_ = 0;
-    ++stage_;
-    changed_.notify_all();
-    return;
-  }
-  check_stuck();
-  const uint64_t stage = stage_;
-  changed_.wait(lock, [&] { return stage_ != stage || aborted_ || stuck_; });
-  if (stage_ != stage) return;
-  if (!stuck_) throw Aborted();
-  fail("block_barrier: blocks [%s] of %s ended while block %lld waits; accepted: every block arrives [%s]",
-       stuck_by_.c_str(), kernel.c_str(), (long long)block, where.c_str());
-}
-
-void BlockOrder::end(int64_t block, AtomicLog& log) {
+void BlockOrder::arrive(int64_t block, AtomicLog& log, uint32_t loc) noexcept {
   std::lock_guard<std::mutex> lock(mutex_);
   hand_over(block, log);
-  state_[size_t(block)] = State::Ended;
-  ++ended_;
+  state_[size_t(block)] = {Progress::Arrived, loc};
   advance();
-  check_stuck();
 }
 
-void BlockOrder::abort() {
+void BlockOrder::end(int64_t block, AtomicLog& log) noexcept {
   std::lock_guard<std::mutex> lock(mutex_);
-  aborted_ = true;
-  changed_.notify_all();
+  hand_over(block, log);
+  state_[size_t(block)].progress = Progress::Ended;
+  advance();
+}
+
+bool BlockOrder::next_stage(const Program& program) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const int64_t blocks = int64_t(state_.size());
+  int64_t first = blocks;
+  std::string ended;
+  for (int64_t i = blocks - 1; i >= 0; --i) {
+    if (!has_ended(i)) first = i;
+  }
+  if (first == blocks) return false;
+  for (int64_t i = 0; i < blocks; ++i) {
+    if (has_ended(i)) ended += (ended.empty() ? "" : ", ") + std::to_string(i);
+  }
+  if (!ended.empty()) {
+    fail("block_barrier: blocks [%s] of %s ended while block %lld waits; accepted: every block arrives [%s]",
+         ended.c_str(), program.name.c_str(), (long long)first, program.location(state_[size_t(first)].loc).c_str());
+  }
+  std::fill(state_.begin(), state_.end(), State());
+  next_ = 0;
+  return true;
 }
 
 }  // namespace mco

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base.h"
+#include "program.h"
+#include "watch.h"
 
 namespace mco {
 
@@ -38,7 +39,7 @@ class AtomicLog {
 
 // An empty log with memory that an earlier one has grown, and back.
 AtomicLog take_log();
-void give_log(AtomicLog&& log);
+void give_log(AtomicLog&& log) noexcept;
 
 // Progress of the blocks of one run. A block's turn comes when every lower block has ended or waits at the barrier:
 // then all adds of the lower blocks (of this stage between two barriers) have landed.
@@ -47,19 +48,23 @@ class BlockOrder {
   BlockOrder(int64_t blocks, bool saturate);
 
   bool has_turn(int64_t block);
-  void wait_turn(int64_t block);
-  // The block reaches a barrier; returns when all have. Throws when one ended instead; `where` is its location.
-  void arrive(int64_t block, AtomicLog& log, const std::string& kernel, const std::string& where);
-  void end(int64_t block, AtomicLog& log);
-  // A block failed: blocks waiting at the barrier give up.
-  void abort();
+  void wait_turn(int64_t block, Watch& watch);
+  // The block rests at the barrier at location `loc` until the next stage.
+  void arrive(int64_t block, AtomicLog& log, uint32_t loc) noexcept;
+  void end(int64_t block, AtomicLog& log) noexcept;
+  bool has_ended(int64_t block) const { return state_[size_t(block)].progress == Progress::Ended; }
+  // When every block has arrived or ended: whether there is a next stage, which then begins. Throws when only some
+  // have arrived.
+  bool next_stage(const Program& program);
 
  private:
-  enum class State : uint8_t { Running, Arrived, Ended };
+  enum class Progress : uint8_t { Running, Arrived, Ended };
+  struct State {
+    Progress progress = Progress::Running;
+    uint32_t loc = 0;
+  };
   void hand_over(int64_t block, AtomicLog& log);
   void advance();
-  void check_stuck();
-  std::string ended_blocks() const;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -67,13 +72,6 @@ class BlockOrder {
   std::vector<AtomicLog> pending_;
   const bool saturate_;
   int64_t next_ = 0;  // lowest block that is still running
-  int64_t arrived_ = 0, ended_ = 0;
-  uint64_t stage_ = 0;
-  bool aborted_ = false, stuck_ = false;
-  std::string stuck_by_;
 };
-
-// Thrown out of a block that gave up because another one failed.
-struct Aborted {};
 
 }  // namespace mco

@@ -15,6 +15,7 @@ struct Context {
   Reader& in;
   const Strings& strings;
   Program& p;
+  StreamWriter& out;
 };
 
 void check_loc(const Context& c, uint32_t loc) {
@@ -29,136 +30,147 @@ uint32_t read_register(const Context& c) {
   return index;
 }
 
-std::unique_ptr<Instr> read_instr(const Context& c, uint32_t loc) {
+What kind_of(const std::string& name) {
+  if (name == "block_barrier") return What::Barrier;
+  return name == "set_flag" || name == "wait_flag" || name == "pipe_barrier" ? What::Sync : What::Instr;
+}
+
+void read_instr(const Context& c, uint32_t loc) {
   const std::string& name = c.in.string(c.strings);
-  auto instr = std::make_unique<Instr>();
-  instr->op = find_op(name);
-  instr->loc = loc;
+  const OpInfo* op = find_op(name);
   const unsigned tensors = c.in.take<uint8_t>(), args = c.in.take<uint8_t>(), attrs = c.in.take<uint8_t>();
   c.in.take<uint8_t>();
-  if (!instr->op) fail("program bytes: unknown instruction %s [%s]", name.c_str(), c.p.location(loc).c_str());
-  const OpInfo& op = *instr->op;
-  if (tensors != op.tensors.size() || args != op.args.size() || attrs != op.attrs.size()) {
+  if (!op) fail("program bytes: unknown instruction %s [%s]", name.c_str(), c.p.location(loc).c_str());
+  if (tensors != op->tensors.size() || args != op->args.size() || attrs != op->attrs.size()) {
     fail("%s: tensors, args and attrs are %u, %u, %u; accepted: %zu, %zu, %zu [%s]", name.c_str(), tensors, args, attrs,
-         op.tensors.size(), op.args.size(), op.attrs.size(), c.p.location(loc).c_str());
+         op->tensors.size(), op->args.size(), op->attrs.size(), c.p.location(loc).c_str());
   }
-  for (unsigned i = 0; i < tensors; ++i) instr->tensors.push_back(read_operand(c.in, c.p));
-  for (unsigned i = 0; i < args; ++i) instr->args.push_back(read_root(c.p, c.in.take<uint32_t>()));
-  for (unsigned i = 0; i < attrs; ++i) instr->attrs.push_back(c.in.take<int64_t>());
-  check_instr(c.p, *instr);
-  c.p.has_barrier = c.p.has_barrier || name == "block_barrier";
-  return instr;
+  Chunks& memory = c.p.stream.memory;
+  Instr& instr = *memory.make<Instr>(1);
+  instr.op = op;
+  instr.loc = loc;
+  instr.tensors = {memory.make<Operand>(tensors), tensors};
+  instr.args = {memory.make<uint32_t>(args), args};
+  instr.attrs = {memory.make<int64_t>(attrs), attrs};
+  for (Operand& o : instr.tensors) o = read_operand(c.in, c.p);
+  for (uint32_t& arg : instr.args) arg = read_root(c.p, c.in.take<uint32_t>());
+  for (int64_t& attr : instr.attrs) attr = c.in.take<int64_t>();
+  check_instr(c.p, instr, &memory);
+  Step& s = c.out.add(kind_of(name), loc);
+  s.instr = &instr;
+  c.p.stream.has_barrier = c.p.stream.has_barrier || s.what == What::Barrier;
 }
 
-Body read_statements(const Context& c, int depth, int loops);
+void read_statements(const Context& c, int depth);
 
-void read_for(const Context& c, Statement& s, int depth, int loops) {
-  s.what = What::For;
-  s.index = read_register(c);
-  s.a = read_root(c.p, c.in.take<uint32_t>());
-  s.b = read_root(c.p, c.in.take<uint32_t>());
-  if (is_float(c.p.exprs.dtype(s.a)) || is_float(c.p.exprs.dtype(s.b))) {
-    fail("for: a bound is a float; accepted: integers [%s]", c.p.location(s.loc).c_str());
+void read_for(const Context& c, uint32_t loc, int depth) {
+  const uint32_t reg = read_register(c);
+  const uint32_t from = read_root(c.p, c.in.take<uint32_t>()), to = read_root(c.p, c.in.take<uint32_t>());
+  if (is_float(c.p.exprs.dtype(from)) || is_float(c.p.exprs.dtype(to))) {
+    fail("for: a bound is a float; accepted: integers [%s]", c.p.location(loc).c_str());
   }
-  s.block = c.in.take<uint8_t>() != 0;
+  const bool blocks = c.in.take<uint8_t>() != 0;
   c.in.take<uint8_t>();  // threads: double buffering matters to the timing only
-  if (s.block && depth != 0) {
+  if (blocks && depth != 0) {
     fail("for: the multi-core loop is nested in another statement; accepted: the top level of a kernel [%s]",
-         c.p.location(s.loc).c_str());
+         c.p.location(loc).c_str());
   }
-  s.body = read_statements(c, depth + 1, loops + 1);
+  if (blocks && c.p.stream.blocks != kNone) {
+    fail("for: a second multi-core loop; accepted: one [%s]", c.p.location(loc).c_str());
+  }
+  const What what = blocks ? What::Blocks : What::Begin;
+  const uint32_t begin = c.out.begin_loop(what, loc, reg, c.p.registers[reg].dtype, from, to);
+  read_statements(c, depth + 1);
+  c.out.end_loop(begin);
 }
 
-void read_plain(const Context& c, Statement& s, uint8_t kind) {
-  switch (kind) {
-    case 3:
-      s.what = What::Assign;
-      s.index = read_register(c);
-      s.a = read_root(c.p, c.in.take<uint32_t>());
-      break;
-    case 4:
-      s.what = What::Load;
-      s.index = read_register(c);
-      s.ref = read_operand(c.in, c.p);
-      break;
-    case 5:
-      s.what = What::Store;
-      s.ref = read_operand(c.in, c.p);
-      s.a = read_root(c.p, c.in.take<uint32_t>());
-      break;
-    default:
-      s.what = What::Alloc;
-      s.index = c.in.take<uint32_t>();
-      if (s.index >= c.p.buffers.size())
-        fail("program bytes: buffer number %u; the table has %zu", s.index, c.p.buffers.size());
-  }
+void read_if(const Context& c, uint32_t loc, int depth) {
+  const uint32_t root = read_root(c.p, c.in.take<uint32_t>());
+  const uint32_t test = c.out.begin_if(loc, root, c.p.exprs.dtype(root));
+  read_statements(c, depth + 1);
+  const uint32_t otherwise = c.out.begin_else(test);
+  read_statements(c, depth + 1);
+  c.out.end_if(test, otherwise);
 }
 
-void read_jump(const Context& c, Statement& s, int loops) {
-  s.what = What::Jump;
+const Operand* keep(const Context& c, const Operand& o) { return &(*c.p.stream.memory.make<Operand>(1) = o); }
+
+void read_scalar(const Context& c, What what, uint32_t loc) {
+  Step s;
+  s.what = what;
+  s.loc = loc;
+  if (what != What::Store) {
+    s.index = read_register(c);
+    s.to = c.p.registers[s.index].dtype;
+  }
+  if (what != What::Assign) s.place = keep(c, read_operand(c.in, c.p));
+  if (what != What::Load) {
+    s.a = read_root(c.p, c.in.take<uint32_t>());
+    s.from = c.p.exprs.dtype(s.a);
+  }
+  c.out.add(what, loc) = s;
+}
+
+void read_jump(const Context& c, uint32_t loc) {
   const uint8_t kind = c.in.take<uint8_t>();
   if (kind > 2) fail("program bytes: jump kind %u; accepted: 0 to 2", kind);
-  s.jump = Flow(kind);
-  if (kind < 2 && loops == 0) {
-    fail("%s: outside of a loop [%s]", kind == 0 ? "break" : "continue", c.p.location(s.loc).c_str());
+  if (kind == 2) {
+    c.out.add(What::End, loc);
+    return;
   }
+  if (!c.out.in_loop()) {
+    fail("%s: outside of a loop [%s]", kind == 0 ? "break" : "continue", c.p.location(loc).c_str());
+  }
+  kind == 0 ? c.out.leave_loop(loc) : c.out.next_round(loc);
 }
 
-Statement read_statement(const Context& c, int depth, int loops) {
-  Statement s;
+void read_alloc(const Context& c, uint32_t loc) {
+  const uint32_t buffer = c.in.take<uint32_t>();
+  if (buffer >= c.p.buffers.size())
+    fail("program bytes: buffer number %u; the table has %zu", buffer, c.p.buffers.size());
+  c.out.add(What::Alloc, loc).index = buffer;
+}
+
+void read_statement(const Context& c, int depth) {
   const uint8_t kind = c.in.take<uint8_t>();
-  s.loc = c.in.take<uint32_t>();
-  check_loc(c, s.loc);
+  const uint32_t loc = c.in.take<uint32_t>();
+  check_loc(c, loc);
   switch (kind) {
     case 0:
-      s.what = What::Instr;
-      s.instr = read_instr(c, s.loc);
-      break;
+      return read_instr(c, loc);
     case 1:
-      read_for(c, s, depth, loops);
-      break;
+      return read_for(c, loc, depth);
     case 2:
-      s.what = What::If;
-      s.a = read_root(c.p, c.in.take<uint32_t>());
-      s.body = read_statements(c, depth + 1, loops);
-      s.orelse = read_statements(c, depth + 1, loops);
-      break;
+      return read_if(c, loc, depth);
     case 3:
+      return read_scalar(c, What::Assign, loc);
     case 4:
+      return read_scalar(c, What::Load, loc);
     case 5:
+      return read_scalar(c, What::Store, loc);
     case 6:
-      read_plain(c, s, kind);
-      break;
+      return read_alloc(c, loc);
     case 7:
-      read_jump(c, s, loops);
-      break;
+      return read_jump(c, loc);
     default:
       fail("program bytes: unknown statement kind %u with %zu bytes left", kind, c.in.left());
   }
-  return s;
 }
 
-Body read_statements(const Context& c, int depth, int loops) {
+void read_statements(const Context& c, int depth) {
   if (depth > kMaxNesting) fail("program bytes: statements nest deeper than %d", kMaxNesting);
   constexpr size_t kSmallest = 6;  // bytes of a jump
   const uint32_t n = c.in.count(kSmallest);
-  Body body;
-  body.reserve(n);
-  for (uint32_t i = 0; i < n; ++i) body.push_back(read_statement(c, depth, loops));
-  return body;
+  for (uint32_t i = 0; i < n; ++i) read_statement(c, depth);
 }
 
 }  // namespace
 
 void read_body(Reader& in, const Strings& strings, Program& p) {
-  p.body = read_statements(Context{in, strings, p}, 0, 0);
-  for (const Statement& s : p.body) {
-    if (s.what != What::For || !s.block) continue;
-    if (p.block_loop) {
-      fail("for: a second multi-core loop; accepted: one [%s]", p.location(s.loc).c_str());
-    }
-    p.block_loop = &s;
-  }
+  StreamWriter out(p.stream);
+  read_statements(Context{in, strings, p, out}, 0);
+  out.add(What::End, 0);
+  p.stream.steps.shrink_to_fit();
 }
 
 }  // namespace mco

@@ -3,12 +3,14 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
 
+#include "counter.h"
 #include "fpenv.h"
 #include "pool.h"
 #include "program.h"
@@ -27,6 +29,8 @@ struct mco_program {
 };
 
 namespace {
+
+std::atomic<double> time_limit{0};  // seconds; 0: none
 
 void set_error(char* err, size_t errlen, const char* text) {
   if (err && errlen) std::snprintf(err, errlen, "%s", text);
@@ -104,7 +108,8 @@ void mco_free(mco_program* program) {
 
 int mco_run(const mco_program* program, const mco_tensor* tensors, int n, const mco_scalar* scalars, int ns,
             const mco_options* options, char* err, size_t errlen) {
-  return guarded(err, errlen, [&] {
+  bool asked = false;
+  const int failed = guarded(err, errlen, [&] {
     if (!program) mco::fail("mco_run: no program");
     mco_options o{};
     o.deterministic = 1;
@@ -114,10 +119,20 @@ int mco_run(const mco_program* program, const mco_tensor* tensors, int n, const 
       }
       o = *options;
     }
-    if (o.mode != MCO_MODE_FAST) mco::fail("mco_run: mode is %d; accepted: 0 (fast)", o.mode);
+    if (o.mode != MCO_MODE_FAST && (o.mode != MCO_MODE_COUNTED || !o.counts)) {
+      mco::fail("mco_run: mode is %d; accepted: 0 (fast), 1 (counted) with a place for the counts", o.mode);
+    }
+    if (o.time_limit == 0) o.time_limit = time_limit.load();
     const Held held(program);
-    mco::Run(*program->program, tensors, n, scalars, ns, o).execute();
+    mco::Run run(*program->program, tensors, n, scalars, ns, o);
+    try {
+      run.execute();
+    } catch (...) {
+      asked = run.asked_to_stop();
+      throw;
+    }
   });
+  return asked ? 2 : failed;
 }
 
 int mco_program_counts(const mco_program* program, int* inputs, int* outputs, int* scalars) {
@@ -156,9 +171,25 @@ int mco_program_io(const mco_program* program, int index, mco_io* out) {
 const char* mco_program_meta(const mco_program* program, const char* key) {
   if (!program || !key) return nullptr;
   for (const auto& entry : program->program->meta) {
-    if (entry.first == key) return entry.second.c_str();
+    if (!std::strcmp(entry.first.c_str(), key)) return entry.second.c_str();
   }
   return nullptr;
+}
+
+int64_t mco_program_steps(const mco_program* program) {
+  return program ? int64_t(program->program->stream.steps.size()) : 0;
+}
+
+int mco_program_step(const mco_program* program, int64_t step, const char** name, const char** file, uint32_t* line) {
+  if (!program || step < 0 || step >= mco_program_steps(program)) return 1;
+  const mco::Step& s = program->program->stream.steps[size_t(step)];
+  const char* what = mco::step_name(s);
+  if (!what) return 1;
+  const auto& locations = program->program->locations;
+  if (name) *name = what;
+  if (file) *file = s.loc < locations.size() ? locations[s.loc].file.c_str() : "";
+  if (line) *line = s.loc < locations.size() ? locations[s.loc].line : 0;
+  return 0;
 }
 
 int mco_table_put(const char* key, const uint8_t* bytes, size_t size, char* err, size_t errlen) {
@@ -202,6 +233,8 @@ int64_t mco_table_size(void) {
 
 void mco_set_threads(int n) { mco::ThreadPool::set_threads(n); }
 int mco_get_threads(void) { return mco::ThreadPool::threads(); }
+
+void mco_set_time_limit(double seconds) { time_limit.store(seconds > 0 ? seconds : 0); }
 
 int mco_set_isa(const char* name, char* err, size_t errlen) {
   return guarded(err, errlen, [&] {

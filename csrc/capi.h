@@ -31,14 +31,18 @@ typedef struct mco_scalar {
   double f;
 } mco_scalar;
 
-enum { MCO_MODE_FAST = 0 };
+enum { MCO_MODE_FAST = 0, MCO_MODE_COUNTED = 1 };
 
 // A null pointer stands for the defaults; set `struct_size` to sizeof(mco_options).
 typedef struct mco_options {
   uint32_t struct_size;
-  int32_t mode;           // MCO_MODE_FAST; other modes are refused by name
+  int32_t mode;           // MCO_MODE_FAST or MCO_MODE_COUNTED; other modes are refused
   int32_t threads;        // 0: the number set by mco_set_threads
   int32_t deterministic;  // 1: atomic adds land in block order; 0: at once
+  int32_t signals;        // 1: SIGINT stops the run when it is not over 0.1 s later
+  double time_limit;      // seconds; 0: the limit of mco_set_time_limit; below 0: none
+  int (*poll)(void);      // null, or called every 50 ms on the calling thread: other than 0 stops the run
+  int64_t* counts;        // MCO_MODE_COUNTED: mco_program_steps numbers, to which the executions of each are added
 } mco_options;
 
 // Decodes and checks `size` bytes of a Program. Returns 0 and a program with one reference, or 1 with a text in err.
@@ -46,7 +50,8 @@ MCO_API int mco_load(const uint8_t* bytes, size_t size, mco_program** out, char*
 // Drops one reference. A program that still runs lives until the run ends.
 MCO_API void mco_free(mco_program* program);
 
-// Runs a program on `n` tensors (inputs, then outputs) and `ns` scalars. Returns 0, or 1 with a text in err.
+// Runs a program on `n` tensors (inputs, then outputs) and `ns` scalars. Returns 0, or 1 with a text in err, or 2 when
+// options.poll stopped it.
 // Safe to call from several threads at once, also with the same program.
 MCO_API int mco_run(const mco_program* program, const mco_tensor* tensors, int n, const mco_scalar* scalars, int ns,
                     const mco_options* options, char* err, size_t errlen);
@@ -70,6 +75,12 @@ MCO_API int mco_program_io(const mco_program* program, int index, mco_io* out);
 // Value of a meta entry of the program, or null.
 MCO_API const char* mco_program_meta(const mco_program* program, const char* key);
 
+// Steps of the program's stream. Of a step: what it does (an instruction's name, or "for", whose count is its rounds,
+// "if", "assign", "load", "store", "alloc") and where it stands. Returns 1 for steps without a meaning of their own.
+MCO_API int64_t mco_program_steps(const mco_program* program);
+MCO_API int mco_program_step(const mco_program* program, int64_t step, const char** name, const char** file,
+                             uint32_t* line);
+
 // The table of programs of this process. Putting a key that is there already keeps the first program.
 MCO_API int mco_table_put(const char* key, const uint8_t* bytes, size_t size, char* err, size_t errlen);
 // A new reference (mco_free gives it back), or null when the key is unknown.
@@ -79,6 +90,9 @@ MCO_API int64_t mco_table_size(void);
 // Threads a run uses at most; n < 1 restores the number of hardware threads.
 MCO_API void mco_set_threads(int n);
 MCO_API int mco_get_threads(void);
+
+// Limit in seconds of runs whose options name none; 0: none.
+MCO_API void mco_set_time_limit(double seconds);
 
 // SIMD level: "generic", "avx2", "avx512", or "auto" for the best one here. Returns 1 with a text when it is not
 // available.

@@ -7,8 +7,9 @@ namespace mco {
 
 namespace {
 
-constexpr uint32_t kMaxSteps = 4096;        // of one root
-constexpr size_t kMaxAllSteps = 16u << 20;  // of a program
+constexpr uint32_t kMaxSteps = 4096;  // of one root
+// Of a program: as many per node of its table, so that a small file does not take much memory.
+constexpr size_t kMaxStepsPerNode = 32, kFewSteps = 1u << 16;
 constexpr int kMaxDepth = 2000;
 constexpr int kMaxAffineDepth = 10;
 constexpr size_t kMaxTerms = 8;
@@ -152,9 +153,10 @@ uint32_t ExprTable::emit(uint32_t node, uint32_t base, int depth) {
   if (slot_[node] != kNone) return slot_[node];
   if (depth > kMaxDepth) fail("program bytes: an expression is nested deeper than %d", kMaxDepth);
   if (steps_.size() - base >= kMaxSteps) fail("program bytes: an expression has more than %u operators", kMaxSteps);
-  if (steps_.size() >= kMaxAllSteps) fail("program bytes: more than %zu operators in all", kMaxAllSteps);
+  const size_t most = kFewSteps + kMaxStepsPerNode * nodes.size();
+  if (steps_.size() >= most) fail("program bytes: %zu expressions have more than %zu operators", nodes.size(), most);
   const ExprNode n = nodes[node];
-  Step s{n.op, n.dtype, n.dtype, 0, 0, 0, n.value};
+  ExprStep s{n.op, n.dtype, n.dtype, 0, 0, 0, n.value};
   if (n.a != kNone) {
     s.operand = nodes[n.a].dtype;
     s.a = emit(n.a, base, depth + 1);
@@ -199,9 +201,9 @@ Value ExprTable::run_steps(const Expr& e, const Registers& registers) const {
     large.resize(e.count);
     slot = large.data();
   }
-  const Step* steps = steps_.data() + e.first;
+  const ExprStep* steps = steps_.data() + e.first;
   for (uint32_t i = 0; i < e.count; ++i) {
-    const Step& s = steps[i];
+    const ExprStep& s = steps[i];
     switch (s.op) {
       case ExprOp::Const:
         slot[i] = s.value;

@@ -77,7 +77,7 @@ struct Term {
 
 // One node of a Steps root. Operands are slots of earlier steps; `skip` steps follow that a false `and` (a true `or`)
 // does not need.
-struct Step {
+struct ExprStep {
   ExprOp op;
   DType dtype;    // of the result
   DType operand;  // of a
@@ -116,7 +116,7 @@ class ExprTable {
   std::vector<Expr> roots_;
   std::vector<uint32_t> root_of_;  // node -> root, kNone when not compiled
   std::vector<Term> terms_;
-  std::vector<Step> steps_;
+  std::vector<ExprStep> steps_;
   std::vector<uint32_t> slot_;     // node -> slot in the root that is being compiled
   std::vector<uint32_t> emitted_;  // nodes that have one
 };

@@ -218,7 +218,7 @@ static void settle(const Program& p, Operand& o) {
   o.room = uint32_t(b.size_bytes) - o.start;
 }
 
-void check_instr(const Program& p, Instr& instr) {
+void check_instr(const Program& p, Instr& instr, Chunks* memory) {
   const OpInfo& op = *instr.op;
   for (size_t i = 0; i < instr.args.size(); ++i) {
     const DType t = p.exprs.dtype(instr.args[i]);
@@ -228,7 +228,7 @@ void check_instr(const Program& p, Instr& instr) {
   }
   op.check(p, instr);
   for (Operand& o : instr.tensors) settle(p, o);
-  instr.plan = make_plan(p, instr);
+  if (memory) instr.plan = make_plan(p, instr, *memory);
 }
 
 void need_dtype(const Program& p, const Instr& instr, int tensor, uint32_t accepted) {

@@ -38,8 +38,9 @@ LaneShape lane_shape(const OpInfo& op);
 // Null when there is no such instruction.
 const OpInfo* find_op(const std::string& name);
 
-// Checks common to all instructions, then OpInfo::check; prepares what constant arguments allow. Throws Error.
-void check_instr(const Program& p, Instr& instr);
+// Checks common to all instructions, then OpInfo::check; settles constant places and, where there is memory for it,
+// prepares what constant arguments allow. Throws Error.
+void check_instr(const Program& p, Instr& instr, Chunks* memory);
 
 // Number of an argument or attribute of the table; the name must exist.
 int arg_index(const OpInfo& op, const char* name);

@@ -154,7 +154,8 @@ void build(const Source& s, Plan& p) {
     set_extent(p, l);
   }
   if (p.by_bits && !p.empty()) set_keep(p, p.operand[0].size);
-  if (!p.empty() && !p.by_bits && contiguous(p)) p.flat = (p.repeats - 1) * p.lanes + p.last;
+  const bool fits = p.operands > 0 && p.operand[0].hi < INT64_MAX;  // else no tensor holds them
+  if (!p.empty() && !p.by_bits && fits && contiguous(p)) p.flat = (p.repeats - 1) * p.lanes + p.last;
 }
 
 // Decided while loading when every operand has a settled place. Scopes lie apart.
@@ -187,21 +188,21 @@ LaneShape lane_shape(const OpInfo& op) {
   return s;
 }
 
-std::shared_ptr<const Plan> make_plan(const Program& p, const Instr& instr) {
+const Plan* make_plan(const Program& p, const Instr& instr, Chunks& memory) {
   const OpInfo& op = *instr.op;
   if (op.shape.operands == 0) return nullptr;
   for (size_t i = 0; i < instr.args.size(); ++i) {
     const bool value = op.args[i] == "scalar" || op.args[i] == "deqscale";
     if (!value && !p.exprs.is_constant(instr.args[i])) return nullptr;
   }
-  auto plan = std::make_shared<Plan>();
+  Plan plan;
   try {
-    build(Source{p, instr, nullptr}, *plan);
+    build(Source{p, instr, nullptr}, plan);
   } catch (const Error&) {
     return nullptr;  // an error of the statement that runs it, if it ever runs
   }
-  if (!plan->empty()) set_meeting(p, instr, *plan);
-  return plan;
+  if (!plan.empty()) set_meeting(p, instr, plan);
+  return &(*memory.make<Plan>(1) = plan);
 }
 
 const Plan& new_plan(const Machine& m, const Instr& instr, PlanRoom& room) {

@@ -2,7 +2,6 @@
 // Lanes of vector instructions: mask, strides, and the bytes they touch.
 #pragma once
 
-#include <memory>
 #include <type_traits>
 
 #include "machine.h"
@@ -41,8 +40,8 @@ struct Plan {
   int64_t on(int64_t repeat) const { return repeat + 1 == repeats ? last : count; }
 };
 
-// Plan of an instruction whose arguments are constants, else null. Instructions without lanes have none.
-std::shared_ptr<const Plan> make_plan(const Program& p, const Instr& instr);
+// Plan of an instruction whose arguments are constants, in `memory`, else null. Instructions without lanes have none.
+const Plan* make_plan(const Program& p, const Instr& instr, Chunks& memory);
 // Room for a plan, not initialised: most executions do not need it.
 struct PlanRoom {
   alignas(Plan) unsigned char bytes[sizeof(Plan)];

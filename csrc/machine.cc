@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "number.h"
-#include "run.h"
+#include "walk.h"
 
 namespace mco {
 
@@ -15,28 +15,68 @@ constexpr int64_t kMaxLogBytes = int64_t(64) << 20;  // of one block; then it wa
 
 }  // namespace
 
-Machine::Machine(const Program& p, Run& r, Arena& a, const std::vector<View>& gm)
-    : program(p), run(r), arena(a), kernels(mco::kernels()), saturate(p.saturate), views_(gm) {
+Machine::Machine(const Program& p, const Shared& shared, const std::vector<View>& gm, Observer* observer,
+                 std::unique_ptr<Arena> memory)
+    : program(p),
+      arena(*memory),
+      kernels(mco::kernels()),
+      saturate(p.saturate),
+      shared_(shared),
+      arena_(std::move(memory)),
+      observer_(observer),
+      loops_(p.stream.loops),
+      log_(take_log()),
+      views_(gm) {
   arena.fit(p);
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     const Buffer& b = p.buffers[i];
     if (b.scope != GM) views_[i] = {arena.base(b.scope) + b.address, b.size_bytes};
   }
+  if (!observer_) return;
+  for (View& v : views_) {
+    sizes_.push_back(v.size);
+    v.size = -1;
+  }
 }
 
-void Machine::run_block(int64_t block, int64_t register_value) {
+Machine::~Machine() {
+  give_log(std::move(log_));
+  give_arena(std::move(arena_));
+}
+
+void Machine::start(int64_t block, int64_t register_value, const Registers& inputs) {
   block_ = block;
   block_value_ = register_value;
   atomic = kDTypes;
   saturate = program.saturate;
   wrap_int = false;
-  registers_.value.assign(program.registers.size(), Value{0});
-  registers_.set.assign(program.registers.size(), 0);
-  run.set_inputs(registers_);
-  body(program.body);
+  registers_ = inputs;
+  at_ = program.stream.steps.data();
 }
 
-void Machine::end_block(int64_t block) { run.order().end(block, log_); }
+Outcome Machine::resume() {
+  Unobserved nobody;
+  return observer_ ? observer_->walk(*this) : walk(*this, nobody);
+}
+
+void Machine::execute(const Instr& in) { in.op->run(*this, observer_ ? unsettled(in) : in); }
+
+void Machine::end(int64_t block) { shared_.order.end(block, log_); }
+
+void Machine::arrive(int64_t block) { shared_.order.arrive(block, log_, at_[-1].loc); }
+
+void Machine::look(uint32_t loc) {
+  switch (pulse_.look(shared_.watch)) {
+    case Watch::Stop::None:
+      return;
+    case Watch::Stop::TimeLimit:
+      fail(
+          "%s: still runs after the time limit of %g s; accepted: a kernel that ends before it, or a higher limit [%s]",
+          program.name.c_str(), shared_.watch.seconds(), program.location(loc).c_str());
+    default:
+      fail("%s: interrupted [%s]", program.name.c_str(), program.location(loc).c_str());
+  }
+}
 
 Value Machine::eval_registers(uint32_t root, uint32_t loc) const {
   try {
@@ -76,7 +116,7 @@ inline uint8_t* Machine::near(const Operand& o, uint32_t loc, Wide lo, Wide hi, 
 
 uint8_t* Machine::locate(const Operand& o, const char* op, const char* name, uint32_t loc, Wide lo, Wide hi,
                          bool settled) {
-  const View& view = views_[o.buffer];
+  const View view = this->view(o.buffer);
   const int64_t elements = eval(o.offset, loc).i;
   Wide start = elements;
   if (elements < 0 && program.exprs.dtype(o.offset) == U64) start = uint64_t(elements);
@@ -96,18 +136,21 @@ uint8_t* Machine::locate(const Operand& o, const char* op, const char* name, uin
 
 uint8_t* Machine::read_any(const Instr& in, int tensor, Wide lo, Wide hi) {
   const size_t i = size_t(tensor);
-  if (uint8_t* at = near(in.tensors[i], in.loc, lo, hi, true)) return at;
-  return locate(in.tensors[i], in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, true);
+  const Operand& o = in.tensors[i];
+  if (uint8_t* at = near(o, in.loc, lo, hi, true)) return at;
+  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, true);
+  if (observer_) report(&in, tensor, o, at, lo, hi, false, in.loc);
+  return at;
 }
 
 uint8_t* Machine::write_any(const Instr& in, int tensor, Wide lo, Wide hi) {
   const size_t i = size_t(tensor);
   const Operand& o = in.tensors[i];
-  const Scope where = program.buffers[o.buffer].scope;
-  const bool adds = where == GM && atomic != kDTypes;  // then to_gm decides what waits for its turn
-  uint8_t* at = near(o, in.loc, lo, hi, !adds);
-  if (!at) at = locate(o, in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, !adds);
-  if (where != GM && lo < hi) note_write(where, at, lo, hi);
+  const bool adds =
+      atomic != kDTypes && program.buffers[o.buffer].scope == GM;  // to_gm decides what waits for its turn
+  if (uint8_t* at = near(o, in.loc, lo, hi, !adds)) return at;
+  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, !adds);
+  if (observer_) report(&in, tensor, o, at, lo, hi, true, in.loc);
   return at;
 }
 
@@ -118,16 +161,37 @@ uint8_t* Machine::move_operand(const Instr& in, int tensor, Wide extent, bool wr
   if (program.buffers[o.buffer].scope != GM)
     return written ? write(in, tensor, 0, extent) : read(in, tensor, 0, extent);
   if (uint8_t* at = near(o, in.loc, 0, extent, !adds)) return at;
-  const View& view = views_[o.buffer];
+  const View view = this->view(o.buffer);
   const int64_t elements = eval(o.offset, in.loc).i;
   const Wide start = Wide(elements) * o.size, end = start + extent;
   if (elements >= 0 && end > view.size &&
       end <= (Wide(view.size) + kBlockBytes - 1) / kBlockBytes * kBlockBytes + kBlockBytes) {
     room = std::max<int64_t>(0, view.size - int64_t(start));
     if (!adds && !log_.empty() && log_.touches(o.buffer)) settle();
-    return view.base + (room ? int64_t(start) : 0);
+    uint8_t* at = view.base + (room ? int64_t(start) : 0);
+    if (observer_) report(&in, tensor, o, at, 0, room, written, in.loc);
+    return at;
   }
-  return locate(o, in.op->name.c_str(), in.op->tensors[size_t(tensor)].c_str(), in.loc, 0, extent, !adds);
+  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[size_t(tensor)].c_str(), in.loc, 0, extent, !adds);
+  if (observer_) report(&in, tensor, o, at, 0, extent, written, in.loc);
+  return at;
+}
+
+void Machine::report(const Instr* in, int tensor, const Operand& o, const uint8_t* at, Wide lo, Wide hi, bool write,
+                     uint32_t loc) {
+  if (lo >= hi) return;
+  const int64_t start = at - views_[o.buffer].base;
+  const Access access{in, tensor, o.buffer, start + int64_t(lo), start + int64_t(hi), at + int64_t(lo), write, loc};
+  observer_->on_access(*this, access);
+}
+
+// The instruction without the places that loading has settled, whose accesses pass no check while running.
+const Instr& Machine::unsettled(const Instr& in) {
+  unsettled_.assign(in.tensors.begin(), in.tensors.end());
+  for (Operand& o : unsettled_) o.room = 0;
+  copy_ = in;
+  copy_.tensors = {unsettled_.data(), unsettled_.size()};
+  return copy_;
 }
 
 void Machine::to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* bytes, int64_t size) {
@@ -142,9 +206,9 @@ void Machine::to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* byt
   if (size % o.size) {
     refuse(in, "burst", format("%lld bytes", (long long)size), format("whole elements of %d bytes", o.size));
   }
-  if (!run.deterministic()) {
+  if (!shared_.deterministic) {
     atomic_add(at, bytes, size, atomic, program.saturate, true);
-  } else if (run.order().has_turn(block_)) {
+  } else if (shared_.order.has_turn(block_)) {
     log_.apply(program.saturate);
     atomic_add(at, bytes, size, atomic, program.saturate, false);
   } else {
@@ -154,88 +218,41 @@ void Machine::to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* byt
 }
 
 void Machine::settle() {
-  run.order().wait_turn(block_);
+  shared_.order.wait_turn(block_, shared_.watch);
   log_.apply(program.saturate);
 }
 
-void Machine::arrive_at_barrier(const Instr& in) {
-  run.order().arrive(block_, log_, program.name, program.location(in.loc));
-}
-
-Flow Machine::body(const Body& statements) {
-  for (const Statement& s : statements) {
-    Flow flow = Flow::Next;
-    switch (s.what) {
-      case What::Instr:
-        s.instr->op->run(*this, *s.instr);
-        break;
-      case What::For:
-        flow = loop(s);
-        break;
-      case What::If: {
-        const Value v = eval(s.a, s.loc);
-        const bool taken = is_float(program.exprs.dtype(s.a)) ? v.f != 0 : v.i != 0;
-        flow = body(taken ? s.body : s.orelse);
-        break;
-      }
-      case What::Assign:
-        assign(s);
-        break;
-      case What::Load:
-        load(s);
-        break;
-      case What::Store:
-        store(s);
-        break;
-      case What::Alloc:
-        break;
-      case What::Jump:
-        return s.jump;
-    }
-    if (flow != Flow::Next) return flow;
-  }
-  return Flow::Next;
-}
-
-Flow Machine::loop(const Statement& s) {
-  int64_t begin = eval(s.a, s.loc).i, end = eval(s.b, s.loc).i;
-  if (s.block) {
-    begin = block_value_;
-    end = begin + 1;
-  }
-  const DType t = program.registers[s.index].dtype;
-  for (int64_t i = begin; i < end; ++i) {
-    Value v;
-    v.i = i;
-    registers_.value[s.index] = convert_value(v, I64, t);
-    registers_.set[s.index] = 1;
-    const Flow flow = body(s.body);
-    if (flow == Flow::Break) break;
-    if (flow == Flow::Return) return flow;
-  }
-  return Flow::Next;
-}
-
-void Machine::assign(const Statement& s) {
-  registers_.value[s.index] =
-      convert_value(eval(s.a, s.loc), program.exprs.dtype(s.a), program.registers[s.index].dtype);
+void Machine::begin_round(const Step& s, int64_t i) {
+  Value v;
+  v.i = i;
+  registers_.value[s.index] = convert_value(v, I64, s.to);
   registers_.set[s.index] = 1;
 }
 
-void Machine::load(const Statement& s) {
-  const DType t = program.registers[s.index].dtype;
-  const uint8_t* at = locate(s.ref, "load", "src", s.loc, 0, kSize[t], true);
-  registers_.value[s.index] = value_from_bits(at, t);
+bool Machine::is_true(const Step& s) const {
+  const Value v = eval(s.a, s.loc);
+  return is_float(s.from) ? v.f != 0 : v.i != 0;
+}
+
+void Machine::assign(const Step& s) {
+  registers_.value[s.index] = convert_value(eval(s.a, s.loc), s.from, s.to);
   registers_.set[s.index] = 1;
 }
 
-void Machine::store(const Statement& s) {
-  const Value v = convert_value(eval(s.a, s.loc), program.exprs.dtype(s.a), s.ref.dtype);
-  uint8_t* at = locate(s.ref, "store", "dst", s.loc, 0, s.ref.size, true);
+void Machine::load(const Step& s) {
+  const uint8_t* at = locate(*s.place, "load", "src", s.loc, 0, kSize[s.to], true);
+  if (observer_) report(nullptr, 0, *s.place, at, 0, kSize[s.to], false, s.loc);
+  registers_.value[s.index] = value_from_bits(at, s.to);
+  registers_.set[s.index] = 1;
+}
+
+void Machine::store(const Step& s) {
+  const Operand& o = *s.place;
+  const Value v = convert_value(eval(s.a, s.loc), s.from, o.dtype);
+  uint8_t* at = locate(o, "store", "dst", s.loc, 0, o.size, true);
+  if (observer_) report(nullptr, 0, o, at, 0, o.size, true, s.loc);
   uint8_t raw[8];
-  const int size = value_to_bits(v, s.ref.dtype, raw);
-  const Scope where = program.buffers[s.ref.buffer].scope;
-  if (where != GM) arena.note_write(where, at - arena.base(where), at - arena.base(where) + size);
+  const int size = value_to_bits(v, o.dtype, raw);
   std::memcpy(at, raw, size_t(size));
 }
 

@@ -1,35 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
-// State of one block while it runs: registers, views of its tensors, its atomic mode.
+// State of one block: where it stands in the stream, its loops, registers, on-chip memory, log of adds and modes. All
+// of it lies here and none on the stack, so that a block can rest at a barrier and go on later on any thread.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "arena.h"
 #include "atomics.h"
 #include "instruction.h"
+#include "observer.h"
 #include "program.h"
 #include "simd/kernels.h"
+#include "watch.h"
 
 namespace mco {
-
-class Run;
 
 struct View {
   uint8_t* base = nullptr;
   int64_t size = 0;
 };
 
+[[noreturn]] void fail_scalar(const Program& p, const EvalError& e, uint32_t loc);
+
+// What a block shares with the other blocks of its run.
+struct Shared {
+  BlockOrder& order;
+  Watch& watch;
+  bool deterministic;
+};
+
 class Machine {
  public:
-  Machine(const Program& program, Run& run, Arena& arena, const std::vector<View>& gm);
-  ~Machine() { give_log(std::move(log_)); }
+  // `gm`: the views of the buffers in GM. The observer, if any, outlives the machine.
+  Machine(const Program& program, const Shared& shared, const std::vector<View>& gm, Observer* observer)
+      : Machine(program, shared, gm, observer, take_arena()) {}
+  ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // Walks the whole body as block `block` of the multi-core loop.
-  void run_block(int64_t block, int64_t register_value);
-  // After run_block, also when it failed: hands over what must land in block order.
-  void end_block(int64_t block);
+  // Sets the state that a block starts with: at the first step, the modes of the program, no register but the inputs.
+  void start(int64_t block, int64_t register_value, const Registers& inputs);
+  // Walks the steps from where the block stands to its end or behind the next barrier.
+  Outcome resume();
+  // After the last step, also when it failed: hands over what must land in block order.
+  void end(int64_t block);
+  // At a barrier: the same, and where the block waits.
+  void arrive(int64_t block);
+  // Executes one instruction outside of any stream.
+  void execute(const Instr& in);
 
   // Integer argument that must not be negative.
   int64_t arg(const Instr& in, int index) const {
@@ -49,10 +68,7 @@ class Machine {
   }
   uint8_t* write(const Instr& in, int tensor, Wide lo, Wide hi) {
     const Operand& o = in.tensors[size_t(tensor)];
-    if (!o.holds(lo, hi)) return write_any(in, tensor, lo, hi);
-    uint8_t* at = views_[o.buffer].base + o.start;
-    note_write(program.buffers[o.buffer].scope, at, lo, hi);
-    return at;
+    return o.holds(lo, hi) ? views_[o.buffer].base + o.start : write_any(in, tensor, lo, hi);
   }
 
   // Address of a move's operand of `extent` bytes. Memory on the device is allocated as ALIGN_UP(n, 32) + 32 bytes, so
@@ -69,10 +85,7 @@ class Machine {
   // Bytes that reach GM from an instruction: written, or added in the block's atomic mode.
   void to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* bytes, int64_t size);
 
-  void arrive_at_barrier(const Instr& in);
-
   const Program& program;
-  Run& run;
   Arena& arena;
   const Kernels& kernels;
   bool saturate;           // of 16-bit floats; set_mode changes it
@@ -80,11 +93,21 @@ class Machine {
   DType atomic = kDTypes;  // kDTypes: moves to GM overwrite
 
  private:
-  Flow body(const Body& statements);
-  Flow loop(const Statement& s);
-  void assign(const Statement& s);
-  void load(const Statement& s);
-  void store(const Statement& s);
+  Machine(const Program& program, const Shared& shared, const std::vector<View>& gm, Observer* observer,
+          std::unique_ptr<Arena> memory);
+
+  template <class O>
+  friend Outcome walk(Machine& m, O& observer);
+
+  void begin_round(const Step& s, int64_t i);
+  bool is_true(const Step& s) const;
+  void assign(const Step& s);
+  void load(const Step& s);
+  void store(const Step& s);
+  void tick(uint32_t loc) {
+    if (pulse_.due()) look(loc);
+  }
+  void look(uint32_t loc);
   Value eval(uint32_t root, uint32_t loc) const {
     return program.exprs.is_constant(root) ? program.exprs.expr(root).c : eval_registers(root, loc);
   }
@@ -92,17 +115,30 @@ class Machine {
   [[noreturn]] void refuse_negative(const Instr& in, int index, int64_t given) const;
   uint8_t* read_any(const Instr& in, int tensor, Wide lo, Wide hi);
   uint8_t* write_any(const Instr& in, int tensor, Wide lo, Wide hi);
-  void note_write(Scope where, const uint8_t* at, Wide lo, Wide hi) {
-    const uint8_t* base = arena.base(where);
-    arena.note_write(where, at + int64_t(lo) - base, at + int64_t(hi) - base);
-  }
   uint8_t* near(const Operand& o, uint32_t loc, Wide lo, Wide hi, bool settled);
   uint8_t* locate(const Operand& o, const char* op, const char* name, uint32_t loc, Wide lo, Wide hi, bool settled);
+  // Under an observer no access is near, so that the fast way has no branch for it.
+  View view(uint32_t buffer) const { return observer_ ? View{views_[buffer].base, sizes_[buffer]} : views_[buffer]; }
+  void report(const Instr* in, int tensor, const Operand& o, const uint8_t* at, Wide lo, Wide hi, bool write,
+              uint32_t loc);
+  const Instr& unsettled(const Instr& in);
   void settle();  // waits for the block's turn and lands its logged adds
 
+  struct Loop {
+    int64_t i, end;
+  };
+  const Shared shared_;
+  std::unique_ptr<Arena> arena_;
+  Observer* const observer_;
+  Pulse pulse_;
+  const Step* at_ = nullptr;  // the step to execute next
+  std::vector<Loop> loops_;   // by depth
   Registers registers_;
-  AtomicLog log_ = take_log();
+  AtomicLog log_;
   std::vector<View> views_;
+  std::vector<int64_t> sizes_;      // of the views, under an observer
+  std::vector<Operand> unsettled_;  // operands of the instruction that is observed
+  Instr copy_;
   int64_t block_ = 0, block_value_ = 0;
 };
 

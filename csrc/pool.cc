@@ -3,13 +3,13 @@
 
 #if defined(__linux__)
 #include <pthread.h>
-#include <sched.h>
 #endif
 
 #include <algorithm>
 #include <atomic>
-#include <system_error>
+#include <chrono>
 
+#include "base.h"
 #include "forksafe.h"
 
 namespace mco {
@@ -34,35 +34,56 @@ int ThreadPool::threads() {
   return n ? n : hardware_threads();
 }
 
-void ThreadPool::run(int helpers, const std::function<void()>& work) {
-  Job job{&work, std::min(helpers, kMaxThreads), 0};
+void ThreadPool::run(int helpers, const std::function<void()>& work, const std::function<void()>& meanwhile) {
+  constexpr std::chrono::milliseconds kLook(20);
+  Job job{&work, std::min(helpers, kMaxThreads), 0, false};
   if (helpers > 0) {
     std::lock_guard<std::mutex> lock(mutex_);
     jobs_.push_back(&job);
-    // Without a new thread the work is done by fewer.
-    for (int missing = job.wanted - idle_; missing > 0 && int(workers_.size()) < kMaxThreads; --missing) {
-      try {
-        std::thread thread([this] { worker(); });
-        workers_.push_back(thread.native_handle());
-#if defined(__linux__)
-        pthread_setname_np(workers_.back(), "mco_worker");
-#endif
-        thread.detach();
-      } catch (const std::system_error&) {
-        break;
-      }
-      caller_cpu_ = -1;
-      mask_.clear();
-    }
+    add_workers(job.wanted);
     if (jobs_.size() == 1) keep_clear();
     wake_.notify_all();
   }
-  work();
+  const bool fine = call(work);
   if (helpers > 0) {
     std::unique_lock<std::mutex> lock(mutex_);
     jobs_.erase(std::remove(jobs_.begin(), jobs_.end(), &job), jobs_.end());
     job.wanted = 0;
-    done_.wait(lock, [&] { return job.running == 0; });
+    while (!done_.wait_for(lock, kLook, [&] { return job.running == 0; })) {
+      lock.unlock();
+      call(meanwhile);
+      lock.lock();
+    }
+  }
+  if (!fine || job.failed) throw Error("out of memory");  // nothing else is left uncaught
+}
+
+bool ThreadPool::call(const std::function<void()>& work) noexcept {
+  try {
+    work();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
+// Without a new thread the work is done by fewer.
+void ThreadPool::add_workers(int wanted) {
+  for (int missing = wanted - idle_; missing > 0 && int(workers_.size()) < kMaxThreads; --missing) {
+    try {
+      workers_.reserve(workers_.size() + 1);
+      std::thread thread([this] { worker(); });
+      workers_.push_back(thread.native_handle());
+#if defined(__linux__)
+      pthread_setname_np(workers_.back(), "mco_worker");
+      CPU_ZERO(&mask_);
+#endif
+      thread.detach();
+    } catch (...) {  // no memory, no thread
+      return;
+    }
+    ++idle_;  // also before it has started
+    caller_cpu_ = -1;
   }
 }
 
@@ -79,9 +100,8 @@ void ThreadPool::keep_clear() {
   if (cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof allowed, &allowed)) return;
   // A caller that is bound to one processor leaves its workers there with it.
   if (CPU_COUNT(&allowed) > 1 && CPU_COUNT(&allowed) <= kFewProcessors) CPU_CLR(cpu, &allowed);
-  const std::string mask(reinterpret_cast<const char*>(&allowed), sizeof allowed);
-  if (mask == mask_) return;
-  mask_ = mask;
+  if (CPU_EQUAL(&allowed, &mask_)) return;
+  mask_ = allowed;
   for (const auto worker : workers_) pthread_setaffinity_np(worker, sizeof allowed, &allowed);
 #endif
 }
@@ -89,16 +109,17 @@ void ThreadPool::keep_clear() {
 void ThreadPool::worker() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    ++idle_;
     wake_.wait(lock, [this] { return !jobs_.empty(); });
     --idle_;
     Job* job = jobs_.front();
     if (--job->wanted <= 0) jobs_.pop_front();
     ++job->running;
     lock.unlock();
-    (*job->work)();
+    const bool fine = call(*job->work);
     lock.lock();
+    job->failed = job->failed || !fine;
     if (--job->running == 0) done_.notify_all();
+    ++idle_;
   }
 }
 

@@ -49,7 +49,7 @@ void read_scopes(Reader& in, Program& p) {
 
 Buffer read_buffer(Reader& in, const Strings& strings) {
   Buffer b;
-  b.name = in.string(strings);
+  b.name = Name(in.string(strings));
   const uint8_t scope = in.take<uint8_t>();
   b.dtype = dtype_code(in.take<uint8_t>());
   const uint8_t kind = in.take<uint8_t>(), flags = in.take<uint8_t>();
@@ -90,7 +90,7 @@ void read_registers(Reader& in, const Strings& strings, Program& p) {
   const uint32_t n = in.count(6);
   for (uint32_t i = 0; i < n; ++i) {
     Register r;
-    r.name = in.string(strings);
+    r.name = Name(in.string(strings));
     r.dtype = dtype_code(in.take<uint8_t>());
     r.kind = in.take<uint8_t>();
     if (r.kind > 2) fail("program bytes: register %s has kind %u; accepted: 0 to 2", r.name.c_str(), r.kind);
@@ -140,7 +140,8 @@ void read_gm_lists(Reader& in, Program& p) {
   read_index_list(in, p.buffers.size(), "output", p.outputs);
   read_index_list(in, p.buffers.size(), "workspace", p.workspaces);
   read_index_list(in, p.registers.size(), "input scalar", p.input_scalars);
-  std::vector<uint8_t> fed(p.buffers.size(), 0);
+  std::vector<uint8_t> fed(p.buffers.size(), 0), listed(p.buffers.size(), 0);
+  for (uint32_t i : p.workspaces) listed[i] = 1;
   for (const auto* list : {&p.inputs, &p.outputs, &p.workspaces}) {
     for (uint32_t i : *list) {
       if (p.buffers[i].scope != GM)
@@ -157,7 +158,7 @@ void read_gm_lists(Reader& in, Program& p) {
           "%s: workspace %s has an unknown size; accepted: a GM tensor of known size, or one that "
           "is fed",
           p.name.c_str(), b.name.c_str());
-    if (std::find(p.workspaces.begin(), p.workspaces.end(), i) == p.workspaces.end()) p.workspaces.push_back(i);
+    if (!listed[i]) p.workspaces.push_back(i);
   }
 }
 
@@ -196,8 +197,8 @@ uint32_t read_root(Program& p, uint32_t index) {
 }
 
 std::string Program::location(uint32_t loc) const {
-  if (loc >= locations.size() || locations[loc].first.empty()) return "?";
-  return locations[loc].first + ":" + std::to_string(locations[loc].second);
+  if (loc >= locations.size() || !*locations[loc].file.c_str()) return "?";
+  return std::string(locations[loc].file.c_str()) + ":" + std::to_string(locations[loc].line);
 }
 
 std::unique_ptr<Program> decode_program(const uint8_t* bytes, size_t size) {
@@ -218,26 +219,26 @@ std::unique_ptr<Program> decode_program(const uint8_t* bytes, size_t size) {
   }
   Reader in(payload, length);
   auto p = std::make_unique<Program>();
-  const Strings strings = read_strings(in);
-  p->name = strings[0];
-  p->soc = strings[1];
+  p->strings = read_strings(in);
+  const Strings& strings = p->strings;
+  p->name = Name(strings[0]);  // the second one is the chip
   p->saturate = in.take<uint8_t>() != 0;
   read_scopes(in, *p);
-  const uint32_t n = in.count(42);
+  const uint32_t n = in.count(40);
   for (uint32_t i = 0; i < n; ++i) p->buffers.push_back(read_buffer(in, strings));
   read_registers(in, strings, *p);
   read_expressions(in, *p);
   const uint32_t locations = in.count(8);
   for (uint32_t i = 0; i < locations; ++i) {
-    const std::string& file = in.string(strings);
-    p->locations.emplace_back(file, in.take<uint32_t>());
+    const Name file(in.string(strings));
+    p->locations.push_back({file, in.take<uint32_t>()});
   }
   for (Buffer& b : p->buffers) place_buffer(*p, b);
   read_gm_lists(in, *p);
   const uint32_t meta = in.count(8);
   for (uint32_t i = 0; i < meta; ++i) {
-    const std::string& key = in.string(strings);
-    p->meta.emplace_back(key, in.string(strings));
+    const Name key(in.string(strings));
+    p->meta.emplace_back(key, Name(in.string(strings)));
   }
   read_body(in, strings, *p);
   if (!in.at_end()) fail("program bytes: %zu bytes after the end of the program", in.left());

@@ -3,6 +3,8 @@
 // same file serves every Python version and MindSpore.
 #include <Python.h>
 
+#include "capi.h"
+
 namespace {
 
 PyModuleDef definition = {
@@ -17,6 +19,29 @@ PyModuleDef definition = {
     nullptr,
 };
 
+// What a signal handler of Python raised while a run was asked to go on, until the call is back in Python.
+PyObject *raised_type = nullptr, *raised_value = nullptr, *raised_trace = nullptr;
+
 }  // namespace
+
+extern "C" {
+
+// For mco_options.poll, on Python's main thread, whose call gave up the interpreter lock.
+MCO_API int mco_python_signals(void) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  const int failed = PyErr_CheckSignals();
+  if (failed) PyErr_Fetch(&raised_type, &raised_value, &raised_trace);
+  PyGILState_Release(state);
+  return failed;
+}
+
+// Raises it; called with the lock.
+MCO_API PyObject* mco_python_raise(void) {
+  PyErr_Restore(raised_type, raised_value, raised_trace);
+  raised_type = raised_value = raised_trace = nullptr;
+  return nullptr;
+}
+
+}  // extern "C"
 
 PyMODINIT_FUNC PyInit__engine(void) { return PyModule_Create(&definition); }

@@ -2,10 +2,11 @@
 #include "run.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
-#include <system_error>
-#include <thread>
+#include <new>
 
+#include "counter.h"
 #include "fpenv.h"
 #include "number.h"
 #include "pool.h"
@@ -15,7 +16,14 @@ namespace mco {
 namespace {
 
 constexpr int64_t kMaxBlocks = 1 << 20;
-constexpr int64_t kMaxBarrierBlocks = 128;  // each of them needs a thread of its own
+constexpr int64_t kMaxBarrierBlocks = 1 << 16;  // each of them keeps its on-chip memory while it waits
+
+Registers no_registers(const Program& p) {
+  Registers r;
+  r.value.assign(p.registers.size(), Value{0});
+  r.set.assign(p.registers.size(), 0);
+  return r;
+}
 
 }  // namespace
 
@@ -23,21 +31,23 @@ Run::Run(const Program& program, const mco_tensor* tensors, int n, const mco_sca
          const mco_options& options)
     : program_(program),
       gm_(program.buffers.size()),
-      deterministic_(options.deterministic != 0),
-      threads_(options.threads > 0 ? options.threads : ThreadPool::instance().threads()) {
+      inputs_(no_registers(program)),
+      options_(options),
+      watch_(std::max(options.time_limit, 0.0), options.poll, options.signals != 0) {
   const size_t wanted = program.input_scalars.size();
   if (ns < 0 || size_t(ns) != wanted || (ns > 0 && !scalars)) {
     fail("%s: input scalars are %d values; accepted: %zu", program.name.c_str(), ns, wanted);
   }
   for (size_t i = 0; i < wanted; ++i) {
-    const DType t = program.registers[program.input_scalars[i]].dtype;
-    Value v;
+    const uint32_t reg = program.input_scalars[i];
+    const DType t = program.registers[reg].dtype;
+    Value& v = inputs_.value[reg];
     if (is_float(t)) {
       v.f = round_to_dtype(scalars[i].f, t);
     } else {
       v.i = wrap_int(scalars[i].i, t);
     }
-    scalars_.push_back(v);
+    inputs_.set[reg] = 1;
   }
   find_blocks();
   bind(tensors, n);
@@ -45,7 +55,7 @@ Run::Run(const Program& program, const mco_tensor* tensors, int n, const mco_sca
 }
 
 Run::~Run() {
-  for (auto& w : workspaces_) give_workspace(std::move(w.second), w.first);
+  for (auto& w : workspaces_) give_workspace(std::move(w));
 }
 
 void Run::bind(const mco_tensor* tensors, int n) {
@@ -100,124 +110,120 @@ void Run::make_workspaces() {
     b.kind = Kind::Workspace;
     auto memory = take_workspace(b.size_bytes);
     gm_[index] = {memory->reserve(b.size_bytes), b.size_bytes};
-    workspaces_.emplace_back(b.size_bytes, std::move(memory));
+    workspaces_.push_back(std::move(memory));
     initialise(b, gm_[index]);
-  }
-}
-
-void Run::set_inputs(Registers& registers) const {
-  for (size_t i = 0; i < scalars_.size(); ++i) {
-    registers.value[program_.input_scalars[i]] = scalars_[i];
-    registers.set[program_.input_scalars[i]] = 1;
   }
 }
 
 // The number of blocks is a function of the input scalars.
 void Run::find_blocks() {
-  const Statement* s = program_.block_loop;
-  if (s) {
-    Registers registers;
-    registers.value.assign(program_.registers.size(), Value{0});
-    registers.set.assign(program_.registers.size(), 0);
-    set_inputs(registers);
+  const Stream& stream = program_.stream;
+  uint32_t loc = 0;
+  if (stream.blocks != kNone) {
+    const Step& s = stream.steps[stream.blocks];
+    loc = s.loc;
     int64_t end = 0;
     try {
-      begin_ = program_.exprs.eval(s->a, registers).i;
-      end = program_.exprs.eval(s->b, registers).i;
+      begin_ = program_.exprs.eval(s.a, inputs_).i;
+      end = program_.exprs.eval(s.b, inputs_).i;
     } catch (const EvalError& e) {
-      fail_scalar(program_, e, s->loc);
+      fail_scalar(program_, e, s.loc);
     }
     const Wide count = Wide(end) - begin_;
     if (count > kMaxBlocks) {
       fail("for: the multi-core loop has %lld blocks; accepted: 0 to %lld [%s]",
-           (long long)std::min<Wide>(count, INT64_MAX), (long long)kMaxBlocks, program_.location(s->loc).c_str());
+           (long long)std::min<Wide>(count, INT64_MAX), (long long)kMaxBlocks, program_.location(s.loc).c_str());
     }
     blocks_ = count < 0 ? 0 : int64_t(count);
   }
-  if (program_.has_barrier && blocks_ > kMaxBarrierBlocks) {
-    fail("block_barrier: %s has %lld blocks; accepted with a barrier: 0 to %lld", program_.name.c_str(),
-         (long long)blocks_, (long long)kMaxBarrierBlocks);
-  }
+  if (stream.has_barrier) check_barrier_blocks(loc);
   order_ = std::make_unique<BlockOrder>(blocks_, program_.saturate);
 }
 
+void Run::check_barrier_blocks(uint32_t loc) const {
+  int64_t bytes = int64_t(sizeof(Machine) + program_.buffers.size() * sizeof(View) + inputs_.value.size() * 9);
+  for (const int64_t scope : program_.arena_bytes) bytes += scope;
+  const int64_t most = std::min(kMaxBarrierBlocks, machine_bytes() / 2 / bytes);
+  if (blocks_ <= std::max<int64_t>(most, 1)) return;
+  fail("block_barrier: %s has %lld blocks with %lld bytes each; accepted with a barrier: 0 to %lld blocks [%s]",
+       program_.name.c_str(), (long long)blocks_, (long long)bytes, (long long)most, program_.location(loc).c_str());
+}
+
 void Run::execute() {
-  if (program_.has_barrier && blocks_ > 1) {
-    run_with_barrier();
+  if (program_.stream.has_barrier) {
+    run_stages();
   } else {
     std::atomic<int64_t> next{0};
-    const int64_t helpers = std::min<int64_t>(threads_, blocks_) - 1;
-    ThreadPool::instance().run(int(std::max<int64_t>(helpers, 0)), [&] { run_claimed(next); });
+    share([&] { run_claimed(next); });
   }
   if (error_block_ != INT64_MAX) throw Error(error_);
 }
 
+void Run::share(const std::function<void()>& work) {
+  const int64_t threads = options_.threads > 0 ? options_.threads : ThreadPool::threads();
+  const int64_t helpers = std::max<int64_t>(std::min(threads, blocks_) - 1, 0);
+  ThreadPool::instance().run(int(helpers), work, [this] { watch_.look(); });
+}
+
+Run::Seat Run::take_seat() {
+  Seat seat;
+  if (options_.mode == MCO_MODE_COUNTED) seat.observer = std::make_unique<Counter>(options_.counts);
+  const Shared shared{*order_, watch_, options_.deterministic != 0};
+  seat.machine = std::make_unique<Machine>(program_, shared, gm_, seat.observer.get());
+  return seat;
+}
+
 // Takes blocks in ascending order until none is left. Every lower block is then done or on a thread, so that waiting
 // for its turn never waits for a block that nobody runs.
-void Run::run_claimed(std::atomic<int64_t>& next) {
-  int64_t block = next.fetch_add(1);
-  if (block >= blocks_) return;
-  FloatingPointDefaults defaults;
-  auto arena = take_arena();
+void Run::run_claimed(std::atomic<int64_t>& next) noexcept {
+  const FloatingPointDefaults defaults;
+  Seat seat;
+  for (int64_t block; (block = next.fetch_add(1)) < blocks_;) advance(seat, block, true);
+}
+
+// Blocks rest at a barrier and go on in the next stage, each on the thread that takes it then.
+void Run::run_stages() {
+  std::vector<Seat> seats;
+  seats.resize(size_t(blocks_));
+  do {
+    std::atomic<int64_t> next{0};
+    share([&] { run_stage(next, seats); });
+  } while (error_block_ == INT64_MAX && order_->next_stage(program_));
+}
+
+void Run::run_stage(std::atomic<int64_t>& next, std::vector<Seat>& seats) noexcept {
+  const FloatingPointDefaults defaults;
+  for (int64_t block; (block = next.fetch_add(1)) < blocks_;) {
+    Seat& seat = seats[size_t(block)];
+    advance(seat, block, !seat.machine);
+  }
+}
+
+// Nothing that a block throws leaves its thread in another way than as the text of the run's error.
+void Run::advance(Seat& seat, int64_t block, bool begins) noexcept {
   try {
-    Machine machine(program_, *this, *arena, gm_);
-    for (; block < blocks_; block = next.fetch_add(1)) run_one(machine, block);
-  } catch (const std::exception& e) {  // the machine could not be made
-    for (; block < blocks_; block = next.fetch_add(1)) {
-      note_error(block, e.what());
-      AtomicLog nothing;
-      order_->end(block, nothing);
+    if (!cancelled(block)) {
+      if (!seat.machine) seat = take_seat();
+      if (begins) seat.machine->start(block, begin_ + block, inputs_);
+      if (seat.machine->resume() == Outcome::AtBarrier) return seat.machine->arrive(block);
     }
+  } catch (const std::bad_alloc&) {
+    note_error(block, "out of memory");
+  } catch (const std::exception& e) {
+    note_error(block, e.what());
+  } catch (...) {
+    note_error(block, "unknown error");
   }
-  give_arena(std::move(arena));
+  if (seat.machine) return seat.machine->end(block);
+  AtomicLog nothing;
+  order_->end(block, nothing);
 }
 
-void Run::run_one(Machine& machine, int64_t block) {
-  if (!cancelled(block)) {
-    try {
-      machine.run_block(block, begin_ + block);
-    } catch (const Aborted&) {
-      // another block has an error to report
-    } catch (const std::exception& e) {
-      note_error(block, e.what());
-    }
-  }
-  machine.end_block(block);
-}
-
-void Run::run_with_barrier() {
-  auto job = [this](int64_t block) {
-    std::atomic<int64_t> one{block};
-    FloatingPointDefaults defaults;
-    auto arena = take_arena();
-    try {
-      Machine machine(program_, *this, *arena, gm_);
-      run_one(machine, block);
-    } catch (const std::exception& e) {
-      note_error(block, e.what());
-    }
-    give_arena(std::move(arena));
-  };
-  std::vector<std::thread> threads;
-  try {
-    for (int64_t block = 1; block < blocks_; ++block) threads.emplace_back(job, block);
-  } catch (const std::system_error& e) {
-    note_error(int64_t(threads.size()) + 1, format("block_barrier: no thread for block %zu of %s: %s",
-                                                   threads.size() + 1, program_.name.c_str(), e.what()));
-  }
-  job(0);
-  for (std::thread& t : threads) t.join();
-}
-
-void Run::note_error(int64_t block, const std::string& text) {
-  {
-    std::lock_guard<std::mutex> lock(error_mutex_);
-    if (block < error_block_) {
-      error_block_ = block;
-      error_ = text;
-    }
-  }
-  if (program_.has_barrier) order_->abort();
+void Run::note_error(int64_t block, const char* text) noexcept {
+  std::lock_guard<std::mutex> lock(error_mutex_);
+  if (block >= error_block_) return;
+  error_block_ = block;
+  std::snprintf(error_, sizeof error_, "%s", text);
 }
 
 // Blocks above the lowest one that failed need not run.

@@ -2,6 +2,8 @@
 // One run of a program: its memory, its blocks on the threads, its first error.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -13,8 +15,6 @@
 
 namespace mco {
 
-[[noreturn]] void fail_scalar(const Program& p, const EvalError& e, uint32_t loc);
-
 class Run {
  public:
   // Binds memory and scalars; throws Error when they do not fit the program.
@@ -22,34 +22,40 @@ class Run {
       const mco_options& options);
   ~Run();
   void execute();
-
-  void set_inputs(Registers& registers) const;
-  bool deterministic() const { return deterministic_; }
-  BlockOrder& order() { return *order_; }
+  bool asked_to_stop() const { return watch_.stopped() == Watch::Stop::Asked; }
 
  private:
+  // A machine with what looks on.
+  struct Seat {
+    std::unique_ptr<Observer> observer;
+    std::unique_ptr<Machine> machine;
+  };
   void bind(const mco_tensor* tensors, int n);
   void make_workspaces();
   void initialise(const Buffer& b, View v) const;
   void find_blocks();
-  void run_claimed(std::atomic<int64_t>& next);
-  void run_one(Machine& machine, int64_t block);
-  void run_with_barrier();
-  void note_error(int64_t block, const std::string& text);
+  void check_barrier_blocks(uint32_t loc) const;
+  Seat take_seat();
+  void run_claimed(std::atomic<int64_t>& next) noexcept;
+  void run_stages();
+  void run_stage(std::atomic<int64_t>& next, std::vector<Seat>& seats) noexcept;
+  void advance(Seat& seat, int64_t block, bool begins) noexcept;
+  void share(const std::function<void()>& work);
+  void note_error(int64_t block, const char* text) noexcept;
   bool cancelled(int64_t block);
 
   const Program& program_;
   std::vector<View> gm_;
-  std::vector<std::pair<int64_t, std::unique_ptr<Block64>>> workspaces_;
-  std::vector<Value> scalars_;
-  const bool deterministic_;
-  int threads_;
+  std::vector<std::unique_ptr<Block64>> workspaces_;
+  Registers inputs_;  // what every block starts with
+  const mco_options options_;
+  Watch watch_;
   int64_t begin_ = 0, blocks_ = 1;
   std::unique_ptr<BlockOrder> order_;
 
   std::mutex error_mutex_;
   int64_t error_block_ = INT64_MAX;
-  std::string error_;
+  char error_[1024];
 };
 
 }  // namespace mco

@@ -5,6 +5,7 @@ docs/configuration.md."""
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,12 +32,14 @@ class Config:
         cache_limit_bytes: size above which the least recently used programs are removed, 0 for no limit.
         soc: chip that kernels are traced for until ``set_soc`` says otherwise.
         num_threads: threads of the native engine, None for the number of cores this process may use.
+        time_limit: seconds after which a kernel on the native engine ends with an error, None for no limit.
     """
 
     cache_dir: Path | None
     cache_limit_bytes: int
     soc: str
     num_threads: int | None
+    time_limit: float | None
 
 
 def _integer(environ: Mapping[str, str], name: str, default: int | None, minimum: int) -> int | None:
@@ -49,6 +52,19 @@ def _integer(environ: Mapping[str, str], name: str, default: int | None, minimum
         value = minimum - 1
     if value < minimum:
         raise ConfigError(describe("environment", PREFIX + name, repr(text), f"an integer of at least {minimum}"))
+    return value
+
+
+def _seconds(environ: Mapping[str, str], name: str) -> float | None:
+    text = environ.get(PREFIX + name, "").strip()
+    if not text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
+        raise ConfigError(describe("environment", PREFIX + name, repr(text), "a number of seconds above 0"))
     return value
 
 
@@ -74,6 +90,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         cache_limit_bytes=limit_mb * _MB,
         soc=environ.get(PREFIX + "SOC", "").strip() or DEFAULT_SOC,
         num_threads=_integer(environ, "NUM_THREADS", None, 1),
+        time_limit=_seconds(environ, "TIME_LIMIT"),
     )
 
 

@@ -12,21 +12,25 @@ import ctypes
 import functools
 import importlib.util
 import math
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ms_custom_ops.config import config
 from ms_custom_ops.errors import EngineError, EngineMissingError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, FLOATS, INT_RANGE, SIZE
 
 ENGINES = ("native", "reference")
 MODES = {"fast": 0}
+_COUNTED = 1
 
 _MODULE = "ms_custom_ops._engine"
 _ERROR_BYTES = 4096
+_STOPPED = 2  # what mco_run returns when its poll function stopped it
 _FILL = 0xFF  # NaN in every float format, -1 or the largest value as an integer
 
 Feed = Sequence[Any] | Mapping[str, Any]
@@ -46,6 +50,10 @@ class _Options(ctypes.Structure):
         ("mode", ctypes.c_int32),
         ("threads", ctypes.c_int32),
         ("deterministic", ctypes.c_int32),
+        ("signals", ctypes.c_int32),
+        ("time_limit", ctypes.c_double),
+        ("poll", ctypes.c_void_p),
+        ("counts", ctypes.c_void_p),
     ]
 
 
@@ -93,6 +101,12 @@ def _library() -> ctypes.CDLL:
         "mco_table_size": (ctypes.c_int64, []),
         "mco_set_threads": (None, [ctypes.c_int]),
         "mco_get_threads": (ctypes.c_int, []),
+        "mco_set_time_limit": (None, [ctypes.c_double]),
+        "mco_program_steps": (ctypes.c_int64, [pointer]),
+        "mco_program_step": (
+            ctypes.c_int,
+            [pointer, ctypes.c_int64, ctypes.POINTER(text), ctypes.POINTER(text), ctypes.POINTER(ctypes.c_uint32)],
+        ),
         "mco_set_isa": (ctypes.c_int, [text, text, size]),
         "mco_get_isa": (text, []),
         "mco_version": (text, []),
@@ -100,13 +114,20 @@ def _library() -> ctypes.CDLL:
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
+    library.mco_set_threads(config().num_threads or 0)
+    library.mco_set_time_limit(config().time_limit or 0)
     return library
 
 
 def _check(call: Any, *arguments: Any) -> None:
     """Call a function that ends in an error buffer; EngineError with its text when it fails."""
     text = ctypes.create_string_buffer(_ERROR_BYTES)
-    if call(*arguments, text, _ERROR_BYTES):
+    status = call(*arguments, text, _ERROR_BYTES)
+    if status == _STOPPED:  # by what a signal handler of Python raised, which goes on here
+        raising = ctypes.PyDLL(str(library_path())).mco_python_raise
+        raising.restype = ctypes.py_object
+        raising()
+    if status:
         raise EngineError(text.value.decode(errors="replace"))
 
 
@@ -136,10 +157,10 @@ def put_in_table(key: str, raw: bytes) -> None:
 
 
 def set_num_threads(count: int | None) -> None:
-    """Threads a run uses at most; None restores the number of hardware threads."""
+    """Threads a run uses at most; None restores MS_CUSTOM_OPS_NUM_THREADS or else the number of hardware threads."""
     if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 1):
         raise EngineError(describe("set_num_threads", "count", count, "an integer of 1 or more, or None"))
-    _library().mco_set_threads(count or 0)
+    _library().mco_set_threads(count or config().num_threads or 0)
 
 
 def get_num_threads() -> int:
@@ -168,18 +189,25 @@ def run(
     mode: str = "fast",
     threads: int = 0,
     deterministic: bool = True,
+    time_limit: float | None = None,
 ) -> list[np.ndarray]:
     """Outputs of ``program``, in its order.
 
     ``feed``: arrays of the inputs in their order and then numbers for the InputScalars, or a dict of both by name.
     An output that is no input is filled with 0xFF bytes first (NaN, or the largest integer), so that one that is not
     written shows. ``threads`` 0 is the number of :func:`set_num_threads`. ``deterministic`` False lets atomic adds of
-    different blocks land in any order. Raises EngineError for a feed that does not fit and for a Program that fails.
+    different blocks land in any order. ``time_limit``: seconds after which the native engine stops with an EngineError
+    that names the line it was at; None is MS_CUSTOM_OPS_TIME_LIMIT, ``math.inf`` no limit. Raises EngineError for a
+    feed that does not fit and for a Program that fails. On the main thread, signal handlers of Python run meanwhile,
+    and what they raise (KeyboardInterrupt) ends the run.
     """
     if engine not in ENGINES:
         raise EngineError(describe(program.name, "engine", repr(engine), " or ".join(map(repr, ENGINES))))
     if mode not in MODES:
         raise EngineError(describe(program.name, "mode", repr(mode), ", ".join(map(repr, MODES))))
+    if time_limit is not None and (engine == "reference" or not time_limit > 0):
+        accepted = "None" if engine == "reference" else "a number of seconds above 0, or None"
+        raise EngineError(describe(program.name, f"time_limit of the {engine} engine", repr(time_limit), accepted))
     inputs, scalars = _bind(program, feed)
     outputs = [_new_output(program, index, inputs) for index in program.outputs]
     if engine == "reference":
@@ -187,24 +215,53 @@ def run(
 
         run_reference(program, inputs, scalars, outputs)
     else:
-        _run_native(
-            program,
-            inputs,
-            scalars,
-            outputs,
-            _Options(ctypes.sizeof(_Options), MODES[mode], threads, int(deterministic)),
-        )
+        options = _options(MODES[mode], threads, deterministic, time_limit)
+        _run_native(program, load(program.to_bytes()), inputs, scalars, outputs, options)
     return outputs
+
+
+def count(program: ir.Program, feed: Feed, *, threads: int = 0) -> dict[tuple[str, str], int]:
+    """How often each step of ``program`` is executed with this feed on the native engine, over all blocks.
+
+    Keys are what a step does and where it stands in the kernel: ("vec_add"'s instruction "vadd", "kernel.py:12"). A
+    "for" counts its rounds; "if", "assign", "load", "store" and "alloc" are the scalar statements. A step that is never
+    reached counts 0. Raises EngineError as :func:`run` does.
+    """
+    inputs, scalars = _bind(program, feed)
+    outputs = [_new_output(program, index, inputs) for index in program.outputs]
+    handle, library = load(program.to_bytes()), _library()
+    counts = np.zeros(library.mco_program_steps(handle.pointer), np.int64)
+    options = _options(_COUNTED, threads, True, None)
+    options.counts = counts.ctypes.data
+    _run_native(program, handle, inputs, scalars, outputs, options)
+    result: dict[tuple[str, str], int] = {}
+    name, file, line = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_uint32()
+    for step, executed in enumerate(counts.tolist()):
+        if library.mco_program_step(handle.pointer, step, ctypes.byref(name), ctypes.byref(file), ctypes.byref(line)):
+            continue
+        assert name.value is not None and file.value is not None
+        where = f"{file.value.decode()}:{line.value}" if file.value else "?"
+        key = (name.value.decode(), where)
+        result[key] = result.get(key, 0) + executed
+    return result
+
+
+def _options(mode: int, threads: int, deterministic: bool, time_limit: float | None) -> _Options:
+    options = _Options(ctypes.sizeof(_Options), mode, threads, int(deterministic))
+    options.time_limit = -1 if time_limit == math.inf else time_limit or 0
+    if threading.current_thread() is threading.main_thread():  # the one that Python handles signals on
+        options.poll = ctypes.cast(_library().mco_python_signals, ctypes.c_void_p)
+    return options
 
 
 def _run_native(
     program: ir.Program,
+    handle: Handle,
     inputs: list[np.ndarray],
     scalars: list[int | float],
     outputs: list[np.ndarray],
     options: _Options,
 ) -> None:
-    handle = load(program.to_bytes())
     arrays = [*inputs, *outputs]
     tensors = (_Tensor * max(len(arrays), 1))(*[_Tensor(a.ctypes.data, a.nbytes) for a in arrays])
     dtypes = [program.registers[i].dtype for i in program.input_scalars]
@@ -326,6 +383,7 @@ __all__ = [
     "ENGINES",
     "MODES",
     "Handle",
+    "count",
     "get_num_threads",
     "isa",
     "library_path",

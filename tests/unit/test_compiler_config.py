@@ -15,6 +15,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     config = read_config({})
     assert config.cache_dir == tmp_path / ".cache" / "ms_custom_ops"
     assert (config.cache_limit_bytes, config.soc, config.num_threads) == (1 << 30, DEFAULT_SOC, None)
+    assert config.time_limit is None
 
 
 def test_every_variable(tmp_path: Path) -> None:
@@ -24,10 +25,12 @@ def test_every_variable(tmp_path: Path) -> None:
             "MS_CUSTOM_OPS_CACHE_LIMIT_MB": "3",
             "MS_CUSTOM_OPS_SOC": "Ascend310P3",
             "MS_CUSTOM_OPS_NUM_THREADS": "2",
+            "MS_CUSTOM_OPS_TIME_LIMIT": "1.5",
         }
     )
     assert config.cache_dir == tmp_path
     assert (config.cache_limit_bytes, config.soc, config.num_threads) == (3 << 20, "Ascend310P3", 2)
+    assert config.time_limit == 1.5
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,9 @@ def test_relative_xdg_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         ("NUM_THREADS", "0", "at least 1"),
         ("NUM_THREADS", "two", "at least 1"),
         ("NUM_THREADS", "1.5", "at least 1"),
+        ("TIME_LIMIT", "0", "seconds above 0"),
+        ("TIME_LIMIT", "soon", "seconds above 0"),
+        ("TIME_LIMIT", "inf", "seconds above 0"),
         ("CACHE_LIMIT_MB", "-1", "at least 0"),
         ("CACHE_LIMIT_MB", "big", "at least 0"),
     ],

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The seam for what looks on while a program runs: counters, sanitizers, cost models.
+//
+// The walker (walk.h) is a template over its observer: the fast one is compiled with Unobserved and has no branch for
+// others. A new observer is a class derived from Observer, whose `walk` is `machine.walk(*this)` in a source file that
+// includes walk.h, and a mode of run.cc that makes one for each machine. One observer serves one block at a time; what
+// blocks on several threads share is its own business.
+#pragma once
+
+#include "stream.h"
+
+namespace mco {
+
+class Machine;
+
+// Bytes [lo, hi) of a buffer that an instruction, a scalar load or a scalar store is about to touch: what the checks
+// of the engine look at, which is the hull of the bytes touched where they lie apart.
+struct Access {
+  const Instr* instr;  // null: a scalar load or store
+  int operand;         // number in OpInfo::tensors
+  uint32_t buffer;
+  int64_t lo, hi;
+  const uint8_t* address;  // of byte lo
+  bool write;              // an operand that is read and written is reported twice where its handler asks twice
+  uint32_t loc;
+};
+
+enum class Outcome { Done, AtBarrier };
+
+// Hooks are called before what they announce, in program order of their block. What they throw ends the block with it
+// as the error.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // Runs the machine up to its next barrier or its end.
+  virtual Outcome walk(Machine& machine) = 0;
+  void on_step(const Machine&, const Step&) {}                 // every step but Goto and End
+  void on_loop(const Machine&, const Step&, int64_t /*i*/) {}  // a round of a loop begins; the step is Begin or Next
+  void on_sync(const Machine&, const Step&) {}                 // a flag, a pipe barrier, a block barrier
+  virtual void on_access(const Machine&, const Access&) {}     // handlers are no templates: the one virtual hook
+};
+
+struct Unobserved {};
+
+}  // namespace mco

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// The walk of a block over the stream, a template over its observer (observer.h).
+#pragma once
+
+#include "machine.h"
+
+namespace mco {
+
+template <class O>
+Outcome walk(Machine& m, O& observer) {
+  constexpr bool kObserved = !std::is_same<O, Unobserved>::value;
+  const Step* const first = m.program.stream.steps.data();
+  for (const Step* s = m.at_;; ++s) {
+    if constexpr (kObserved) {
+      if (s->what != What::Goto && s->what != What::End) observer.on_step(m, *s);
+    }
+    switch (s->what) {
+      case What::Sync:
+        if constexpr (kObserved) observer.on_sync(m, *s);
+        [[fallthrough]];
+      case What::Instr:
+        m.tick(s->loc);
+        if constexpr (kObserved) {
+          m.execute(*s->instr);
+        } else {
+          s->instr->op->run(m, *s->instr);
+        }
+        break;
+      case What::Barrier:
+        if constexpr (kObserved) observer.on_sync(m, *s);
+        m.at_ = s + 1;
+        return Outcome::AtBarrier;
+      case What::Begin:
+      case What::Blocks: {
+        const bool blocks = s->what == What::Blocks;
+        const int64_t from = blocks ? m.block_value_ : m.eval(s->a, s->loc).i;
+        const int64_t to = blocks ? from + 1 : m.eval(s->b, s->loc).i;
+        if (from >= to) {
+          s = first + s->target - 1;
+          break;
+        }
+        m.loops_[s->depth] = {from, to};
+        m.begin_round(*s, from);
+        if constexpr (kObserved) observer.on_loop(m, *s, from);
+        break;
+      }
+      case What::Next: {
+        Machine::Loop& loop = m.loops_[s->depth];
+        m.tick(s->loc);
+        if (++loop.i >= loop.end) break;
+        m.begin_round(*s, loop.i);
+        if constexpr (kObserved) observer.on_loop(m, *s, loop.i);
+        s = first + s->target - 1;
+        break;
+      }
+      case What::Test:
+        if (!m.is_true(*s)) s = first + s->target - 1;
+        break;
+      case What::Goto:
+        s = first + s->target - 1;
+        break;
+      case What::Assign:
+        m.assign(*s);
+        break;
+      case What::Load:
+        m.load(*s);
+        break;
+      case What::Store:
+        m.store(*s);
+        break;
+      case What::Alloc:
+        break;
+      case What::End:
+        m.at_ = s;
+        return Outcome::Done;
+    }
+  }
+}
+
+}  // namespace mco
