@@ -4,8 +4,6 @@ occupies whole blocks."""
 
 from __future__ import annotations
 
-import ctypes
-
 import numpy as np
 import pytest
 
@@ -43,7 +41,8 @@ def run_into(program, engine: str, inputs: list, outputs: list) -> None:
     if engine == "reference":
         run_reference(program, inputs, [], outputs)
     else:
-        native._run_native(program, inputs, [], outputs, native._Options(ctypes.sizeof(native._Options), 0, 1, 1))
+        handle = native.load(program.to_bytes())
+        native._run_native(program, handle, inputs, [], outputs, native._options(0, 1, True, None))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
