@@ -71,10 +71,7 @@ void read_for(const Context& c, uint32_t loc, int depth) {
   }
   const bool blocks = c.in.take<uint8_t>() != 0;
   c.in.take<uint8_t>();  // threads: double buffering matters to the timing only
-  if (blocks && depth != 0) {
-    fail("for: the multi-core loop is nested in another statement; accepted: the top level of a kernel [%s]",
-         c.p.location(loc).c_str());
-  }
+  // It may lie in other loops and branches: every block walks them.
   if (blocks && c.p.stream.blocks != kNone) {
     fail("for: a second multi-core loop; accepted: one [%s]", c.p.location(loc).c_str());
   }

@@ -80,6 +80,33 @@ void run_compare(Machine& m, const Instr& in) {
   }
 }
 
+void check_masked_compare(const Program& p, const Instr& in) {
+  check_compare(p, in);
+  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
+}
+
+void run_masked_compare(Machine& m, const Instr& in) {
+  PlanRoom room;
+  const Plan& p = plan_of(m, in, room);
+  if (p.empty()) return;
+  const int64_t per_repeat = p.lanes / 8;
+  const uint8_t* s0 = m.read(in, 1, p.operand[0].lo, p.operand[0].hi);
+  const uint8_t* s1 = m.read(in, 2, p.operand[1].lo, p.operand[1].hi);
+  uint8_t* d = m.write(in, 0, 0, Wide(p.repeats) * per_repeat);
+  alignas(64) uint8_t a[kVectorBytes + 64] = {}, b[kVectorBytes + 64] = {}, bits[kMaxLanes / 8];
+  for (int64_t r = 0; r < p.repeats; ++r, d += per_repeat) {
+    const int64_t on = p.on(r);
+    gather_lanes(a, s0 + r * p.operand[0].rep, p.operand[0], p, on);
+    gather_lanes(b, s1 + r * p.operand[1].rep, p.operand[1], p, on);
+    m.kernels.compare[in.tensors[1].dtype](bits, a, b, p.lanes, int(in.attrs[1]), false);
+    for (int lane = 0; lane < p.lanes; ++lane) {
+      if (p.by_bits ? !(p.bits[lane / 64] >> (lane % 64) & 1) : lane >= on) continue;
+      const uint8_t one = uint8_t(1u << (lane % 8));
+      d[lane / 8] = uint8_t((d[lane / 8] & ~one) | (bits[lane / 8] & one));
+    }
+  }
+}
+
 void check_select(const Program& p, const Instr& in) {
   for (int i = 0; i < int(in.tensors.size()); ++i) need_scope(p, in, i, kOnChip);
   need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);

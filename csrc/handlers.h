@@ -47,6 +47,8 @@ void run_vconv(Machine&, const Instr&);
 
 void check_compare(const Program&, const Instr&);
 void run_compare(Machine&, const Instr&);
+void check_masked_compare(const Program&, const Instr&);
+void run_masked_compare(Machine&, const Instr&);
 void check_select(const Program&, const Instr&);
 void run_select(Machine&, const Instr&);
 

@@ -66,6 +66,8 @@ const Row kRows[] = {
      run_vconv, 0},
     {"vcmpv", "dst* src0 src1", "repeat src0_blk src0_rep src1_blk src1_rep", "compare", check_compare, run_compare, 0},
     {"vcmpvs", "dst* src", "repeat scalar src_blk src_rep", "compare", check_compare, run_compare, 1},
+    {"vcmp", "dst+ src0 src1", MASK "src0_blk src0_rep src1_blk src1_rep", "mask_kind compare", check_masked_compare,
+     run_masked_compare, 0},
     {"vsel", "dst* sel src0 src1", MASK "dst_blk dst_rep src0_blk src0_rep src1_blk src1_rep", "mask_kind mode",
      check_select, run_select, 0},
     {"vsels", "dst* sel src0", MASK "scalar dst_blk dst_rep src0_blk src0_rep", "mask_kind mode", check_select,

@@ -20,6 +20,8 @@ _DEFAULTS: dict[str, Any] = {
     "tbe_debug_level": 0,
     "tik_dump_cce": False,
 }
+dynamic_build_config_dict: dict[str, Any] = {**_DEFAULTS, "dynamic_shape": True}
+"""Options of kernels whose shapes are known only at run time."""
 _stack: list[dict[str, Any]] = []
 
 

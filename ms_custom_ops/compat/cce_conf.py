@@ -61,3 +61,8 @@ def set_status_check(flag: bool) -> None:
 def get_product() -> str:
     """Short name of the chip."""
     return get_soc_spec("SHORT_SOC_VERSION")
+
+
+def get_kernel_meta_dir() -> str:
+    """Folder a compiler would write its kernels to; nothing is written here."""
+    return "kernel_meta"

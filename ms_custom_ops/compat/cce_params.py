@@ -20,6 +20,7 @@ scope_reg = "local.REG"
 scope_vreg = "local.VREG"
 scope_preg = "local.PREG"
 scope_aipp = "local.AIPP"
+scope_areg, scope_ureg, scope_wreg = "local.AREG", "local.UREG", "local.WREG"
 scope_fb0, scope_fb1, scope_fb2, scope_fb3 = (f"local.FB{k}" for k in range(4))
 
 # Cube tile: rows of the result, its columns, and the depth per 32-byte row of a fractal.
@@ -28,6 +29,8 @@ BLOCK_OUT = CUBE_BLOCK
 BLOCK_REDUCE = BLOCK_BYTES // 2  # 16-bit operands
 BLOCK_REDUCE_INT8 = BLOCK_BYTES
 BLOCK_VECTOR = 1
+C0_SIZE = BLOCK_BYTES // 2  # channels of a block of NC1HWC0 with 16-bit elements
+ELEMENTS_VECTOR_OP_FP16 = VECTOR_REPEAT_BYTES // 2
 
 VECTOR_INST_BLOCK_WIDTH = VECTOR_REPEAT_BYTES
 VECTOR_INST_BLOCK_NUM = VECTOR_REPEAT_BYTES // BLOCK_BYTES

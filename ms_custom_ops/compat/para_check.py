@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from ms_custom_ops.compat.op_errors import fail
+from ms_custom_ops.compat.op_errors import OpParamError, fail
 from ms_custom_ops.compat.param_kinds import *  # noqa: F403
 from ms_custom_ops.compat.param_kinds import CHECKS, VALID_DTYPES, OpParam
 
@@ -19,6 +20,14 @@ RANK_ZERO, RANK_LIMIT = 0, 8
 DIM_LIMIT = 2**31 - 1
 KERNEL_NAME_LIMIT = 200
 NONE_TYPE = type(None)
+# Keys and codes of the dicts of facts that errors carry.
+PARAM_NAME, OP_NAME = "param_name", "op_name"
+OP_ERROR_CODE_000, OP_ERROR_CODE_001, OP_ERROR_CODE_002, OP_ERROR_CODE_003 = (f"E8000{k}" for k in range(4))
+OP_ERROR_CODE_004, OP_ERROR_CODE_005, OP_ERROR_CODE_006, OP_ERROR_CODE_007 = (f"E8000{k}" for k in range(4, 8))
+OP_ERROR_CODE_008, OP_ERROR_CODE_009 = "E80008", "E80009"
+OP_ERROR_CODE_010, OP_ERROR_CODE_011, OP_ERROR_CODE_012, OP_ERROR_CODE_013 = (f"E800{k}" for k in range(10, 14))
+OP_ERROR_CODE_014, OP_ERROR_CODE_015, OP_ERROR_CODE_016, OP_ERROR_CODE_017 = (f"E800{k}" for k in range(14, 18))
+OP_ERROR_CODE_018, OP_ERROR_CODE_019, OP_ERROR_CODE_020, OP_ERROR_CODE_021 = (f"E800{k}" for k in range(18, 22))
 ALL_FORMAT_LIST: tuple[str, ...] = (
     "NCHW", "NHWC", "ND", "NC1HWC0", "FRACTAL_Z", "FRACTAL_NZ", "C1HWNCoC0", "NC1HWC0_C04", "FRACTAL_Z_C04",
     "HWCN", "NDHWC", "NCDHW", "DHWCN", "NDC1HWC0", "FRACTAL_Z_3D", "NC", "CN", "N", "NHW", "NCL",
@@ -29,11 +38,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def check_op_params(*kinds: str, **options: Any) -> Callable[[F], F]:
+def check_op_params(*kinds: str | Sequence[str], **options: Any) -> Callable[[F], F]:
     """Decorator of an operator: ``kinds`` says, in the order of its parameters, what each must be
-    (REQUIRED_INPUT, OPTION_ATTR_INT, ..., KERNEL_NAME). A call with a wrong or missing one raises OpParamError
-    that names the operator and the parameter."""
-    for kind in kinds:
+    (REQUIRED_INPUT, OPTION_ATTR_INT, ..., KERNEL_NAME), a tuple of kinds that it may be one of them. A call with a
+    wrong or missing one raises OpParamError that names the operator and the parameter."""
+    alternatives = [(kind,) if isinstance(kind, str) else tuple(kind) for kind in kinds]
+    for kind in (k for group in alternatives for k in group):
         if kind not in CHECKS:
             raise ValueError(f"check_op_params: kind is {kind!r}; accepted: {', '.join(CHECKS)}")
 
@@ -44,13 +54,28 @@ def check_op_params(*kinds: str, **options: Any) -> Callable[[F], F]:
         def checked(*args: Any, **kwargs: Any) -> Any:
             bound = _bind(function, args, kwargs)
             op_name = str(bound.get("kernel_name") or function.__name__)
-            for kind, name in zip(kinds, names, strict=False):
-                CHECKS[kind](OpParam(op_name, name, bound.get(name)))
+            for group, name in zip(alternatives, names, strict=False):
+                _check_one_of(group, OpParam(op_name, name, bound.get(name)))
             return function(*args, **kwargs)
 
         return checked  # type: ignore[return-value]
 
     return decorate
+
+
+def _check_one_of(kinds: tuple[str, ...], param: OpParam) -> None:
+    """The parameter passes the check of one of the kinds; the error names what each of them accepts."""
+    failures = []
+    for kind in kinds:
+        try:
+            return CHECKS[kind](param)
+        except OpParamError as error:
+            failures.append(error)
+    if len(failures) == 1:
+        raise failures[0]
+    accepted = ", or ".join(str(f).partition("accepted: ")[2] for f in failures)
+    given = str(failures[0]).partition(": ")[2].partition("; accepted: ")[0]
+    raise fail("E80003", param.op, f"{given}; accepted: {accepted}", param_name=param.name)
 
 
 def _bind(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -193,14 +218,20 @@ def check_shape_rule(
     )
 
 
-def check_tensor_shape_size(shape: Sequence[int]) -> None:
-    """At most 2**31 - 1 elements."""
-    check_shape_size(shape, SHAPE_SIZE_LIMIT)
+def check_tensor_shape_size(shape: Sequence[int]) -> int:
+    """The number of elements, at most 2**31 - 1."""
+    return check_shape_size(shape, SHAPE_SIZE_LIMIT)
 
 
-def check_shape_size(shape: Sequence[int], limit: int = SHAPE_SIZE_LIMIT) -> None:
-    """At most ``limit`` elements."""
+def check_shape_size(shape: Sequence[int], limit: int = SHAPE_SIZE_LIMIT) -> int:
+    """The number of elements, at most ``limit``."""
     check_shape(shape, max_size=limit)
+    return math.prod(shape)
+
+
+def is_scalar(shape: Sequence[int]) -> bool:
+    """Whether a shape is that of one element in one dimension, (1,)."""
+    return len(shape) == 1 and shape[0] == 1
 
 
 def check_reduce_shape_rule(shape: Sequence[int]) -> None:

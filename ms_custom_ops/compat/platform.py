@@ -16,7 +16,7 @@ from ms_custom_ops.compat.cce_params import *  # noqa: F403
 from ms_custom_ops.compat.cce_params import CUBE_MKN
 from ms_custom_ops.compat.support import api_check_support, intrinsic_check_support  # noqa: F401
 from ms_custom_ops.errors import SocError
-from ms_custom_ops.soc import Soc, current_soc, get_soc, set_soc
+from ms_custom_ops.soc import Soc, current_soc, get_soc, scoped_soc, set_soc
 from ms_custom_ops.soc.table import BLOCK_BYTES, KIB
 from ms_custom_ops.tik.scopes import SMASK_BYTES
 
@@ -29,12 +29,20 @@ ASCEND_910 = "Ascend910"
 ASCEND_910B = "Ascend910B"
 ASCEND_910_93 = "Ascend910_93"
 ASCEND_910_95 = "Ascend910_95"
+# Chips that kernels name and the chip table does not have.
+ASCEND_615, SD3403, BS9SX1A, BS9SX2A, AS31XM1 = "Ascend615", "SD3403", "BS9SX1A", "BS9SX2A", "AS31XM1"
+ASCEND_910H, ASCEND_910M, ASCEND_910P = "Ascend910H", "Ascend910M", "Ascend910P"
 ASCEND_SD = "SD3403"
 HI3796CV300ES = "Hi3796CV300ES"
 HI3796CV300CS = "Hi3796CV300CS"
 AIC = "AiCore"
 VEC = "VectorCore"
 CORE_TYPES = (AIC, VEC)
+# A chip and its core type in one word.
+AIC_310P, AIC_610, AIC_615 = (f"Ascend{n}{AIC}" for n in ("310P", "610", "615"))
+VEC_310P, VEC_610, VEC_615 = (f"Ascend{n}{VEC}" for n in ("310P", "610", "615"))
+HI3796CV300ESAIC, HI3796CV300CSAIC = f"{HI3796CV300ES}{AIC}", f"{HI3796CV300CS}{AIC}"
+SD3403AIC = ASCEND_SD_AIC = f"{SD3403}{AIC}"
 
 _SHORT = {"910A": ASCEND_910, "910_93": ASCEND_910_93, "910B": ASCEND_910B, "310P": ASCEND_310P, "310": ASCEND_310}
 _FIXPIPE_BYTES = (2 * KIB, KIB, 2 * KIB, 2 * KIB)
@@ -56,11 +64,14 @@ def set_current_compile_soc_info(
     soc_version: str, core_type: str = AIC, aicore_num: Any = None, l1_fusion: Any = None
 ) -> str:
     """Make ``soc_version`` the chip kernels are compiled for. ``aicore_num`` (1 .. cores of the chip) limits
-    CORE_NUM. Returns "success"; RuntimeError for an unknown chip, core type or number."""
+    CORE_NUM. Returns "success"; RuntimeError for an unknown core type or number, and for an unknown chip where no
+    ``trace(..., soc=)`` says which one to use."""
     global _choice
     try:
         soc = get_soc(soc_version)
     except SocError as error:
+        if scoped_soc() is not None:
+            return "success"  # trace(..., soc=) says the chip, whatever the kernel asks for
         raise RuntimeError(f"set_current_compile_soc_info: {error}") from None
     if core_type not in CORE_TYPES:
         raise RuntimeError(
@@ -181,6 +192,14 @@ def get_block_size() -> int:
 def get_cube_mkn(dtype: str = "float16") -> list[int]:
     """Rows, depth and columns of one step of the cube."""
     return list(CUBE_MKN[dtype]["mac"])
+
+
+get_type_bits = get_bit_len
+
+
+def get_const(value: Any) -> int:
+    """Python int of a constant."""
+    return int(getattr(value, "value", value))
 
 
 def is_lhisi_version() -> bool:

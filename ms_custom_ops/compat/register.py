@@ -82,6 +82,12 @@ class FusionManager:
         """Build type of an operator, "" without one."""
         return self._patterns.get(op_type, "")
 
+    def set_tik_tensor(self, inputs: Any, outputs: Any) -> None:
+        """Tensors of a kernel for the fusion with DSL operators: without an effect here."""
+
+    def set_current_op_pattern(self, pattern: str) -> None:
+        """Pattern of the operator for the fusion with DSL operators: without an effect here."""
+
     def get_build_cfg(self) -> str:
         """ "enable": operators are built one by one."""
         return "enable"
@@ -92,3 +98,5 @@ class FusionManager:
 
 
 fusion_manager = FusionManager()
+set_tik_tensor = fusion_manager.set_tik_tensor
+set_current_op_pattern = fusion_manager.set_current_op_pattern

@@ -13,6 +13,7 @@ import functools
 import importlib.util
 import math
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -312,14 +313,12 @@ def _array(program: ir.Program, buffer: ir.Buffer, value: Any) -> np.ndarray:
     if buffer.size_bytes >= 0 and value.size * SIZE[buffer.dtype] == buffer.size_bytes and None in shape:
         pass  # of unknown shape but known size
     elif len(shape) != value.ndim or any(d is not None and d != n for d, n in zip(shape, value.shape, strict=True)):
-        raise EngineError(
-            describe(
-                program.name,
-                f"shape of {where}",
-                value.shape,
-                "(" + ", ".join("any" if d is None else str(d) for d in shape) + ")",
-            )
-        )
+        accepted = "(" + ", ".join("any" if d is None else str(d) for d in shape) + ")"
+        text = describe(program.name, f"shape of {where}", value.shape, accepted)
+        if value.nbytes != buffer.size_bytes:
+            raise EngineError(text)
+        warnings.warn(f"{text}; taken, since it has as many elements", stacklevel=4)
+        value = value.reshape([n for n in shape if n is not None]) if value.flags.c_contiguous else value
     if not value.flags.c_contiguous:
         raise EngineError(
             describe(

@@ -186,6 +186,21 @@ class Jump:
 Statement = Instr | For | If | Assign | Load | Store | Alloc | Jump
 
 
+def block_loop(body: list[Statement]) -> For | None:
+    """The multi-core loop; it may lie in other loops and branches, which every block walks."""
+    stack = list(reversed(body))
+    while stack:
+        s = stack.pop()
+        if isinstance(s, For):
+            if s.block:
+                return s
+            stack += reversed(s.body)
+        elif isinstance(s, If):
+            stack += reversed(s.orelse)
+            stack += reversed(s.then)
+    return None
+
+
 @dataclass
 class Program:
     """A traced kernel.
@@ -211,11 +226,10 @@ class Program:
     @property
     def block_num(self) -> int | None:
         """Number of blocks of the multi-core loop: 1 without one, None when it is known only at run time."""
-        for statement in self.body:
-            if isinstance(statement, For) and statement.block:
-                end = statement.end
-                return end if isinstance(end, int) else end.eval_value()
-        return 1
+        loop = block_loop(self.body)
+        if loop is None:
+            return 1
+        return loop.end if isinstance(loop.end, int) else loop.end.eval_value()
 
     def location(self, loc: int) -> str:
         """``file:line`` of a statement's ``loc``."""

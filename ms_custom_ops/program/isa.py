@@ -162,6 +162,14 @@ _OTHER = [
     ),
     _spec("vcmpvs", "dst* src", "repeat scalar src_blk src_rep", "compare", "V", "as vcmpv against a scalar"),
     _spec(
+        "vcmp",
+        "dst+ src0 src1",
+        f"{_M} src0_blk src0_rep src1_blk src1_rep",
+        "mask_kind compare",
+        "V",
+        "as vcmpv for the lanes that are on; the bits of the others keep what they are",
+    ),
+    _spec(
         "vsel",
         "dst* sel src0 src1",
         _BIN,

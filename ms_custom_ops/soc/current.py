@@ -25,6 +25,11 @@ def current_soc() -> Soc:
     return get_soc(config().soc)
 
 
+def scoped_soc() -> Soc | None:
+    """The chip of :func:`use_soc`, None outside of one."""
+    return _scoped.get()
+
+
 def set_soc(name: str) -> Soc:
     """Make ``name`` the chip of this process; SocError for an unknown chip."""
     global _default

@@ -6,10 +6,22 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.errors import TikSupportError
+from ms_custom_ops.program.expr import Expr
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.where import user_location
 
 ADDRESS_DTYPE = "uint64"
+
+
+class AddressValue(Expr):
+    """An address as a number; ``address_of`` is the list it comes from."""
+
+    __slots__ = ("address_of",)
+
+    def __init__(self, element: Tensor):
+        register = element.__tik_expr__()
+        super().__init__("var", register.dtype, value=register.value)
+        self.address_of = element.name
 
 
 class TensorAddress:
@@ -21,7 +33,7 @@ class TensorAddress:
     @property
     def value(self) -> Any:
         """The address as a uint64 Scalar."""
-        return self._element.__tik_expr__()
+        return AddressValue(self._element)
 
     def set_as(self, value: Any, dst_offset: Any = 0, src_offset: Any = None) -> None:
         """Write the address: a number, Scalar, or another address."""

@@ -20,6 +20,7 @@ from ms_custom_ops.tik.scopes import ALLOC_ALIGN, CONSTANT_NAME, REGISTER_BYTES,
 from ms_custom_ops.where import INTERNAL, user_location
 
 _LOCAL_SCOPES = tuple(ALLOC_ALIGN)
+_BEHIND = "behind "  # pointers of the places behind an on-chip buffer, see allocate_rest
 
 
 class Storage:
@@ -150,14 +151,15 @@ class Builder:
         self.frames.append(frame)
         self.body = frame.body
         self.dead += frame.dead
-        self.threads *= frame.threads
+        self.threads = max(self.threads, frame.threads)  # double buffers in one another double once
 
     def pop(self) -> Frame:
         """Close the innermost scope: its tensors and scalars end here."""
         frame = self.frames.pop()
         self.body = frame.outer_body
         self.dead -= frame.dead
-        self.threads //= frame.threads
+        if frame.threads > 1:
+            self.threads = max(f.threads for f in self.frames)
         for storage in frame.storages:
             storage.alive = False
         for scalar in frame.scalars:
@@ -197,11 +199,29 @@ class Builder:
         self.frames[-1].storages.append(storage)
         return storage
 
+    def allocate_rest(self, name: str, scope: str, dtype: str, shape: tuple, loc: int) -> Storage:
+        """Storage of a local tensor whose size is known only at run time and not bounded by the kernel: it may be as
+        large as the buffer is free here. Each such tensor has a place of its own behind the buffer, so that those
+        made after it find their memory as well."""
+        free = self.free_bytes(scope) // ALLOC_ALIGN[scope] * ALLOC_ALIGN[scope]
+        start = self.pointers.get(_BEHIND + scope, self.capacity[scope])
+        buffer = ir.Buffer(-1, name, scope, dtype, shape, free, start, "local", loc=loc)
+        storage = Storage(self, buffer, 0, user_location() if self.dead == 0 else None)
+        if not self.dead:
+            buffer.index = len(self.program.buffers)
+            self.program.buffers.append(buffer)
+            self.pointers[_BEHIND + scope] = start + free
+            self.program.scope_bytes[scope] = max(self.program.scope_bytes[scope], start + free)
+            self.body.append(ir.Alloc(buffer, loc))
+        self.frames[-1].storages.append(storage)
+        return storage
+
     def _over_capacity(self, storage: Storage, start: int) -> TikCapacityError:
         buffer = storage.buffer
         free = max(self.capacity[buffer.scope] - start, 0)
         live = ", ".join(f"{s.buffer.name} {s.reserved} B" for s in self.live[buffer.scope]) or "none"
-        times = f" (x {self.threads} for thread_num)" if self.threads > 1 else ""
+        one = storage.reserved // self.threads
+        times = f" ({one} x {self.threads} for thread_num)" if self.threads > 1 else ""
         return TikCapacityError(
             describe(
                 f"Tensor {buffer.name}",

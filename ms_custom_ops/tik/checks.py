@@ -31,7 +31,7 @@ def number(value: Any, api: str, name: str) -> Any:
         return value
     if isinstance(value, Expr):
         e = value.get()
-        if e.dtype in FLOATS:
+        if e.dtype in FLOATS and not (e.op == "const" and float(e.value).is_integer()):
             raise TikError(describe(api, name, f"a {e.dtype} expression", "an integer"), user_location())
         return int(e.value) if e.op == "const" else e
     if isinstance(value, Tensor):
@@ -39,6 +39,8 @@ def number(value: Any, api: str, name: str) -> Any:
             describe(api, name, f"tensor {value.name}", "an integer or a Scalar (load the element with Scalar.set_as)"),
             user_location(),
         )
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return int(value)
     try:
         return operator.index(value)
     except TypeError:
@@ -61,14 +63,12 @@ def flag(value: Any, api: str, name: str) -> bool:
 
 
 def scalar_operand(b: Builder, value: Any, dtype: str, api: str, name: str = "scalar") -> Expr:
-    """Scalar of an instruction: an immediate takes the dtype, a Scalar or expression must have it."""
+    """Scalar of an instruction: an immediate, Scalar or expression, converted to the dtype of the instruction."""
     if isinstance(value, Expr):
         e = value.get()
-        if e.op == "const":
-            return cast(e, dtype)
-        if e.dtype != dtype:
-            raise TikError(describe(api, f"dtype of {name}", e.dtype, dtype), user_location())
-        return e
+        if e.op != "const" and e.dtype != dtype:
+            check_scalar_conversion(b, api, f"dtype of {name} on {b.soc.name}", e.dtype, dtype)
+        return cast(e, dtype)
     if isinstance(value, Tensor):
         raise TikError(describe(api, name, f"tensor {value.name}", f"a number or a {dtype} Scalar"), user_location())
     if isinstance(value, (float, np.floating)):
@@ -80,6 +80,14 @@ def scalar_operand(b: Builder, value: Any, dtype: str, api: str, name: str = "sc
     except TypeError:
         raise TikError(describe(api, name, repr(value), f"a number or a {dtype} Scalar"), user_location()) from None
     return b.immediate(float(as_int) if dtype in FLOATS else as_int, dtype)
+
+
+def check_scalar_conversion(b: Builder, api: str, what: str, src: str, dst: str) -> None:
+    """TikSupportError where the scalar unit cannot convert: Ascend310 makes no float of an integer, and no float32
+    of a float16."""
+    if b.family != "310" or dst not in FLOATS or src in FLOATS and not (src == "float16" and dst == "float32"):
+        return
+    raise TikSupportError(describe(api, what, src, f"{dst}: the scalar unit has no conversion to it"), user_location())
 
 
 class Mask(NamedTuple):
@@ -113,13 +121,13 @@ def _mask_words(value: Any, lanes: int, api: str) -> Mask:
     if len(value) != 2:
         raise TikError(describe(api, "mask", f"a list of {len(value)}", "[mask_h, mask_l]"), user_location())
     high, low = (ranged(v, api, n, 0, WORD - 1) for v, n in zip(value, ("mask_h", "mask_l"), strict=False))
-    if lanes <= 64 and high.__class__ is int and high != 0:
-        raise TikError(
-            describe(api, "mask_h", f"{high:#x}", f"0 ({lanes} lanes per repeat use mask_l alone)"), user_location()
-        )
+    if lanes <= 64:
+        high = 0  # mask_l alone has the lanes
     if high.__class__ is int and low.__class__ is int:
         if high == 0 and low == 0:
-            raise TikError(describe(api, "mask", "[0, 0]", "a mask with a selected lane"), user_location())
+            words = "mask_l alone" if lanes <= 64 else "mask_h, mask_l"
+            accepted = f"a mask with a selected lane ({lanes} lanes per repeat: {words})"
+            raise TikError(describe(api, "mask", f"[{value[0]}, {value[1]}]", accepted), user_location())
         last = (high << 64 | low).bit_length()
         if last > lanes:
             raise TikError(describe(api, "mask", f"[{high:#x}, {low:#x}]", f"bits 0..{lanes - 1}"), user_location())
@@ -139,6 +147,13 @@ def as_tensor(value: Any, api: str, name: str) -> Tensor:
     """TikError unless the operand is a tensor."""
     if isinstance(value, Tensor):
         return value
+    source = getattr(value, "address_of", None)
+    if source is not None:
+        raise TikSupportError(
+            f"{api}: {name} is an address of TensorAddrList {source}; accepted: a Tensor (the engines run on arrays, "
+            "which have no device addresses)",
+            user_location(),
+        )
     raise TikError(describe(api, name, type(value).__name__, "a Tensor"), user_location())
 
 

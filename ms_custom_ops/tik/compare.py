@@ -95,6 +95,24 @@ class CompareMixin:
         args = (r, *plan.tail) if value is None else (r, value, *plan.tail)
         b.body.append(ir.Instr(op, tuple(t.ref() for t in (dst, *sources)), args, (COMPARES[mode],), b.loc()))
 
+    def _masked_compare(
+        self, api: str, mode: str, register: Tensor, mask: Any, src0: Any, src1: Any, blks: tuple
+    ) -> None:
+        """A comparison of some lanes into the compare mask: the bits of the others keep what they are."""
+        b = self._b
+        src0, src1 = as_tensor(src0, api, "src0"), as_tensor(src1, api, "src1")
+        if src0.dtype != src1.dtype:
+            raise b.fail(TikError, api, "dtype of src1", src1.dtype, src0.dtype)
+        require(b, api, f"vcmpv_{mode}", SHORT[src0.dtype], src0.dtype)
+        lanes = VECTOR_BYTES // SIZE[src0.dtype]
+        row = Row(api, "vcmp", "vcmpv", 255, 255, False, ("src0", "src1"))
+        plan = assemble(row, (src0.dtype,) * 2, mask_of(mask, lanes, api), 1, blks, (0, 0), 0, lanes, ())
+        check_operands(b, row, (src0, src1), plan)
+        register.storage.used = True
+        refs = tuple(t.ref() for t in (register, src0, src1))
+        attrs = (plan.attrs[0], COMPARES[mode])
+        b.body.append(ir.Instr("vcmp", refs, (*plan.head, *plan.tail), attrs, b.loc()))
+
     # ---- selection ----
     def vec_sel(
         self, mask, mode, dst, sel, src0, src1, repeat_times, dst_rep_stride=0, src0_rep_stride=0, src1_rep_stride=0
@@ -271,11 +289,10 @@ def _vcmp(api: str, mode: str) -> Any:
         if self._b.dead:
             return CmpMask(register)
         lanes = VECTOR_BYTES // SIZE[as_tensor(src0, api, "src0").dtype]
-        if mask.__class__ is not int or mask != lanes:
-            raise self._b.fail(
-                TikError, api, "mask", mask, f"all {lanes} lanes (the bits of masked lanes are not documented)"
-            )
-        self._cmpv(api, mode, register, src0, src1, 1, (src0_stride, src1_stride), (0, 0))
+        if mask.__class__ is int and mask == lanes:
+            self._cmpv(api, mode, register, src0, src1, 1, (src0_stride, src1_stride), (0, 0))
+        else:
+            self._masked_compare(api, mode, register, mask, src0, src1, (src0_stride, src1_stride))
         return CmpMask(register)
 
     return method

@@ -76,7 +76,7 @@ class ControlMixin:
             raise b.fail(TikError, api, "thread_num", thread_num, f"1..{MAX_THREADS}")
         blocks = number(block_num, api, "block_num")
         is_block = blocks.__class__ is not int or blocks != 1
-        if is_block:
+        if is_block and not b.dead:
             self._check_block_loop(begin, end, endt, blocks, block_num, threads)
         elif begin.__class__ is int and end.__class__ is int and not b.dead:
             top = INT_RANGE[dtype][1]
@@ -92,7 +92,7 @@ class ControlMixin:
             loop = ir.For(loop_var.node.value, begin, end, frame.body, is_block, threads, loc)
             if not b.dead:
                 frame.outer_body.append(loop)
-            if is_block:
+            if is_block and not b.dead:
                 b.block_loop = loop
             return loop_var
 
@@ -115,12 +115,6 @@ class ControlMixin:
         if b.block_loop is not None:
             raise TikError(
                 "for_range: a second loop with block_num; accepted: one multi-core loop per kernel", user_location()
-            )
-        if b.in_scope("for", "block", "branch"):
-            raise TikError(
-                "for_range: the loop with block_num is inside another loop or a branch; accepted: the "
-                "outermost level of the kernel",
-                user_location(),
             )
 
     def new_stmt_scope(self, disable_sync: bool = False) -> Scope:

@@ -17,14 +17,15 @@ _ARCHITECTURES = {
 
 
 class Dprofile:
-    """Sizes of the current chip, or of the one that ``(ai_core_arch, ai_core_version)`` names."""
+    """Sizes of the current chip, or of the one that ``(ai_core_arch, ai_core_version)`` names; one name alone says no
+    chip, so that the current one counts."""
 
     def __init__(
         self, ai_core_arch: str | None = None, ai_core_version: str | None = None, ddk_version: str | None = None
     ):
         self._soc: Soc | None = None
-        if ai_core_arch is not None:
-            name = _ARCHITECTURES.get((ai_core_arch, ai_core_version or ""))
+        if ai_core_arch is not None and ai_core_version is not None:
+            name = _ARCHITECTURES.get((ai_core_arch, ai_core_version))
             if name is None:
                 raise TikError(
                     describe(

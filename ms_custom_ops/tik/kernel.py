@@ -144,7 +144,8 @@ class Tik(
         start_addr=None,
     ):
         """A tensor. GM tensors become kernel arguments or workspaces; local ones live until their scope
-        ends. A local tensor with a shape known only at run time needs ``max_mem_size`` bytes."""
+        ends. A local tensor with a shape known only at run time has ``max_mem_size`` bytes; without it, it may
+        take what is free of its buffer, which is checked while the kernel runs."""
         b = self._b
         api = f"Tensor {name}"
         if dtype not in DTYPES:
@@ -165,7 +166,12 @@ class Tik(
             ):
                 if given:
                     raise b.fail(TikScopeError, api, f"scope with {what}", scope, "global (GM)")
-            storage = b.allocate(name, kind, dtype, static, size, b.loc(), self._start(api, kind, dtype, start_addr))
+            start = self._start(api, kind, dtype, start_addr)
+            if size < 0:
+                storage = b.allocate_rest(name, kind, dtype, static, b.loc())
+                size = storage.buffer.size_bytes
+            else:
+                storage = b.allocate(name, kind, dtype, static, size, b.loc(), start)
         if total is None and size >= 0:
             total = size // SIZE[dtype]
         return Tensor(storage, dtype, dims, contiguous_strides(dims), 0, total)
@@ -195,7 +201,7 @@ class Tik(
                 raise b.fail(TikError, api, f"max_mem_size ({word})", max_mem_size, f"{size} for a static shape")
             return size, elements
         if max_mem_size is None:
-            raise b.fail(TikError, api, "max_mem_size with a shape known only at run time", None, "a number of bytes")
+            return -1, None
         reserved = number(max_mem_size, api, "max_mem_size")
         if reserved.__class__ is not int or reserved < 1 or reserved % SIZE[dtype]:
             raise b.fail(TikError, api, "max_mem_size", max_mem_size, f"a positive multiple of {SIZE[dtype]}")

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ms_custom_ops.errors import TikError, TikOverflowError, TikScopeError, TikSupportError, describe
+from ms_custom_ops.errors import TikError, TikOverflowError, TikScopeError, describe
 from ms_custom_ops.program import ir
-from ms_custom_ops.program.dtypes import FLOATS, SIZE
+from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.expr import Expr, as_expr, binary, cast, var
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import check_condition
+from ms_custom_ops.tik.checks import check_condition, check_scalar_conversion
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.where import user_location
 
@@ -28,8 +28,6 @@ SCALAR_DTYPES = (
     "float32",
     "bfloat16",
 )
-# Chips whose scalar unit cannot convert int to float or float16 to float32, and cannot reach GM.
-_NO_SCALAR_CONVERSION = ("310",)
 GM_SCALAR_FAMILIES = ("910B",)
 
 
@@ -67,14 +65,8 @@ class Scalar(Expr):
             self._load(value if src_offset is None else value.shifted(src_offset))
             return
         e = as_expr(value)
-        if b.family in _NO_SCALAR_CONVERSION and e.op != "const" and not _convertible(e.dtype, self.dtype):
-            raise b.fail(
-                TikSupportError,
-                f"Scalar {self.name}.set_as",
-                f"value on {b.soc.name}",
-                e.dtype,
-                f"{self.dtype}: the scalar unit has no conversion to it",
-            )
+        if e.op != "const":
+            check_scalar_conversion(b, f"Scalar {self.name}.set_as", f"value on {b.soc.name}", e.dtype, self.dtype)
         check_condition(b, f"Scalar {self.name}.set_as", e)
         b.body.append(ir.Assign(node.value, cast(e, self.dtype), b.loc()))
 
@@ -99,12 +91,6 @@ class Scalar(Expr):
             )
         source.storage.used = True
         b.body.append(ir.Load(self.node.value, source.ref(), b.loc()))
-
-
-def _convertible(src: str, dst: str) -> bool:
-    if dst not in FLOATS:
-        return True
-    return src in FLOATS and not (src == "float16" and dst == "float32")
 
 
 class LoopVar(Scalar):

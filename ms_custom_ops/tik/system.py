@@ -49,11 +49,11 @@ class SystemMixin:
         b.body.append(ir.Instr(api, (), (number(event_id, api, "event_id"),), tuple(numbers), b.loc()))
 
     def pipe_barrier(self, pipe):
-        """Wait for everything of a pipe (``PIPE_ALL``: of all); only in a disable_sync scope."""
+        """Wait for everything of a pipe (``PIPE_ALL``: of all); without an effect where synchronisation is automatic,
+        outside a disable_sync scope."""
         b = self._b
         if b.dead:
             return
-        self._need_disable_sync("pipe_barrier")
         if pipe not in PIPES:
             raise b.fail(TikError, "pipe_barrier", "pipe", pipe, ", ".join(PIPES))
         b.body.append(ir.Instr("pipe_barrier", (), (), (PIPES[pipe],), b.loc()))

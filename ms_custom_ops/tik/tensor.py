@@ -12,7 +12,7 @@ from typing import Any
 
 from ms_custom_ops.errors import TikAlignError, TikError, TikOverflowError, TikScopeError, describe
 from ms_custom_ops.program import ir
-from ms_custom_ops.program.dtypes import DTYPES, SIZE
+from ms_custom_ops.program.dtypes import DTYPES, FLOATS, SIZE
 from ms_custom_ops.program.expr import Expr, as_expr, binary, cast
 from ms_custom_ops.tik.builder import Storage
 from ms_custom_ops.tik.scopes import TIK_SCOPE
@@ -38,12 +38,52 @@ def as_index(value: Any) -> Any:
     if isinstance(value, Expr):
         e = value.get()
         return int(e.value) if e.op == "const" else e
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     try:
         return operator.index(value)
     except TypeError:
         raise TikError(
             f"tensor index is {type(value).__name__}; accepted: int, Scalar, expression or slice", user_location()
         ) from None
+
+
+def difference(stop: Any, start: Any) -> Any:
+    """``stop - start``; an int also where both are expressions that differ by a constant (``t[i : i + 8]``)."""
+    if stop.__class__ is int and start.__class__ is int:
+        return stop - start
+    constant, terms = 0, {}
+    for sign, side in ((1, stop), (-1, start)):
+        linear = linear_form(side)
+        if linear is None:
+            return stop - start
+        constant += sign * linear[0]
+        for key, factor in linear[1].items():
+            terms[key] = terms.get(key, 0) + sign * factor
+    return stop - start if any(terms.values()) else constant
+
+
+def linear_form(e: Any) -> tuple[int, dict[Any, int]] | None:
+    """An integer expression as (constant, factor of each register or other term); None for a float."""
+    if e.__class__ is int:
+        return e, {}
+    if e.dtype in FLOATS:
+        return None
+    if e.op == "const":
+        return int(e.value), {}
+    if e.op == "cast" and e.a.dtype not in FLOATS and SIZE[e.dtype] >= SIZE[e.a.dtype]:
+        return linear_form(e.a)
+    if e.op in ("+", "-", "*"):
+        a, b = linear_form(e.a), linear_form(e.b)
+        if a is None or b is None:
+            return None
+        if e.op != "*":
+            sign = 1 if e.op == "+" else -1
+            return a[0] + sign * b[0], {k: a[1].get(k, 0) + sign * b[1].get(k, 0) for k in {**a[1], **b[1]}}
+        if not b[1] or not a[1]:
+            factor, other = (b[0], a) if not b[1] else (a[0], b)
+            return other[0] * factor, {k: v * factor for k, v in other[1].items()}
+    return 0, {("var", e.value) if e.op == "var" else id(e): 1}
 
 
 def contiguous_strides(shape: tuple) -> tuple:
@@ -106,6 +146,11 @@ class Tensor:
         """Elements of the view."""
         return product(self._shape)
 
+    @property
+    def buffer_size(self) -> Any:
+        """Bytes of the view."""
+        return self.size * SIZE[self._dtype]
+
     def ref(self) -> ir.Ref:
         """IR operand of the view's start."""
         if self._ref is None:
@@ -139,7 +184,7 @@ class Tensor:
 
     def __getitem__(self, key: Index) -> Tensor:
         if key.__class__ is not tuple:
-            key = (key,)
+            key = tuple(key) if key.__class__ is list else (key,)
         shape, strides = self._shape, self.strides
         if len(key) != len(shape):
             if len(key) != 1:
@@ -202,7 +247,7 @@ class Tensor:
             stop = stop + dim if stop.__class__ is int and stop < 0 else stop
         if not self.storage.builder.dead:
             self._check_slice(start, stop, dim, axis)
-        length = stop - start
+        length = difference(stop, start)
         if step != 1:
             length = (length + step - 1) // step
         return start, length, step, True
@@ -350,6 +395,18 @@ class Tensor:
 
     def __ne__(self, other: Any) -> Any:
         return True if other is None else self._compare("!=", other)
+
+    def _arithmetic(self, *_: Any) -> Any:
+        raise TikError(
+            f"tensor {self.name} in scalar arithmetic; accepted: a Scalar that its element was loaded into "
+            f"(scalar.set_as({self.name}[i])), or vector instructions",
+            user_location(),
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _arithmetic
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = __abs__ = __invert__ = _arithmetic
+    __lshift__ = __rlshift__ = __rshift__ = __rrshift__ = __and__ = __rand__ = __or__ = __ror__ = _arithmetic
+    __xor__ = __rxor__ = _arithmetic
 
     def __hash__(self) -> int:
         return id(self)

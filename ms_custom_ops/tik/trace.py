@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -13,12 +14,26 @@ from ms_custom_ops.soc import current_soc, use_soc
 from ms_custom_ops.tik.kernel import _collector
 
 
+def _named(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], name: str) -> dict[str, Any]:
+    """The keyword arguments, with the function's own name for a ``kernel_name`` that it requires and nobody gave."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return kwargs
+    for place, parameter in enumerate(parameters):
+        if parameter.name == "kernel_name" and parameter.default is parameter.empty:
+            if place >= len(args) and "kernel_name" not in kwargs:
+                return {**kwargs, "kernel_name": name.rpartition(".")[2]}
+    return kwargs
+
+
 def trace(function: Callable[..., Any], *args: Any, soc: str | None = None, **kwargs: Any) -> ir.Program:
     """Program of the kernel that ``function(*args, **kwargs)`` builds for chip ``soc`` (default: the current
     one).
 
-    The Tik instance is found whether or not the function returns it. Raises TikError when the function built
-    no kernel or more than one, SocError for an unknown chip, and whatever the kernel itself raises.
+    A ``kernel_name`` that the function requires and that is not given is the function's name. The Tik instance is
+    found whether or not the function returns it. Raises TikError when the function built no kernel or more than one,
+    SocError for an unknown chip, and whatever the kernel itself raises.
     """
     name = getattr(function, "__qualname__", None) or type(function).__name__
     chip = use_soc(soc) if soc is not None else contextlib.nullcontext()
@@ -27,7 +42,7 @@ def trace(function: Callable[..., Any], *args: Any, soc: str | None = None, **kw
     try:
         with chip:
             current_soc()
-            function(*args, **kwargs)
+            function(*args, **_named(function, args, kwargs, name))
     finally:
         _collector.reset(token)
     programs = [p for instance in collected for p in instance.programs]

@@ -135,7 +135,7 @@ def run_vector(
         operands[name] = b.local(name, "ub", dtypes[name], array.size)
         b.move(operands[name], gm)
         feed.append(array)
-    sizes = {n: SIZE[d] for n, d in dtypes.items() if n != "sel" and not (op.startswith("vcmpv") and n == "dst")}
+    sizes = {n: SIZE[d] for n, d in dtypes.items() if n != "sel" and not (op.startswith("vcmp") and n == "dst")}
     lanes = 256 // max(sizes.values())
     kind = 1 if isinstance(mask, tuple) else 0
     attrs = {"mask_kind": kind, **(attrs or {})}

@@ -71,7 +71,7 @@ class VectorMachine(Machine):
             options = NUMERIC
         dtype = self.draw.choice(options)
         kinds = dict.fromkeys(names, dtype)
-        kinds.update({"dst": "uint8"} if op.startswith("vcmpv") else {"sel": "uint8"} if "sel" in kinds else {})
+        kinds.update({"dst": "uint8"} if op.startswith("vcmp") else {"sel": "uint8"} if "sel" in kinds else {})
         return kinds
 
     def mask(self, lanes: int) -> tuple[dict[str, int], int, int]:
@@ -116,7 +116,7 @@ class VectorMachine(Machine):
     def vector(self, op: str) -> None:
         """A vector instruction with masks and strides of any kind."""
         spec, kinds = ISA[op], self.dtypes(op)
-        counted = {n: d for n, d in kinds.items() if n != "sel" and not (n == "dst" and op.startswith("vcmpv"))}
+        counted = {n: d for n, d in kinds.items() if n != "sel" and not (n == "dst" and op.startswith("vcmp"))}
         lanes = 256 // max(SIZE[d] for d in counted.values())
         args, kind, repeats = self.mask(lanes)
         if "mask0" not in spec.args:

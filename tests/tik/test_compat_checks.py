@@ -279,3 +279,18 @@ def test_build_config() -> None:
         buildcfg.get_current_build_config("mine")
     buildcfg.set_L1_info("op_L1_space", 64)
     assert buildcfg.get_L1_info("op_L1_space") == 64
+
+
+def test_a_parameter_of_one_of_several_kinds() -> None:
+    either = (para_check.OPTION_ATTR_FLOAT, para_check.OPTION_ATTR_LIST_INT)
+
+    @para_check.check_op_params(para_check.REQUIRED_INPUT, either, para_check.KERNEL_NAME)
+    def operator(x, bias=1.0, kernel_name="operator"):
+        return bias
+
+    for value in (1, 0.5, [1, 2], None):
+        assert operator(X, value) == value
+    with pytest.raises(RuntimeError, match="operator: bias is 'no'; accepted: a number, or a list of int"):
+        operator(X, "no")
+    with pytest.raises(ValueError, match="check_op_params: kind is 'input'; accepted: required_input"):
+        para_check.check_op_params((para_check.REQUIRED_INPUT, "input"))

@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,26 +111,119 @@ def test_unknown_name_of_a_served_module() -> None:
 
 
 @pytest.mark.parametrize(
-    "use",
+    "use, name, what",
     [
-        "te.lang.cce.vadd(1, 2)",
-        "te.tvm.compute((1,), lambda i: i)",
-        "tbe.dsl.auto_schedule(None)",
-        "tbe.tvm.target.cce()",
-        "te.lang.cce.vadd[0]",
-        "bool(te.lang.cce.vadd)",
-        "list(te.lang.cce.vadd)",
+        ("te.lang.cce.vadd[0]", "te.lang.cce.vadd", "an element of it"),
+        ("bool(te.lang.cce.vadd)", "te.lang.cce.vadd", "its truth value"),
+        ("list(te.lang.cce.vadd)", "te.lang.cce.vadd", "iterating over it"),
+        ("len(te.lang.cce.vadd(1, 2))", r"te.lang.cce.vadd\(...\)", "its length"),
+        ("te.tvm.compute((1,), lambda i: i)[0]", r"te.tvm.compute\(...\)", "an element of it"),
+        ("tbe.dsl.auto_schedule(None).stages()", r"tbe.dsl.auto_schedule\(...\).stages", "a call of it"),
+        ("tbe.tvm.const(1) + 1", r"tbe.tvm.const\(...\)", "arithmetic on it"),
+        ("2 * tbe.tvm.const(1)", r"tbe.tvm.const\(...\)", "arithmetic on it"),
+        ("int(tbe.tvm.const(1))", r"tbe.tvm.const\(...\)", "arithmetic on it"),
+        ("tbe.tvm.const(1) < 2", r"tbe.tvm.const\(...\)", "arithmetic on it"),
+        ("tbe.dsl.build(tbe.dsl.auto_schedule(None), {})", r"tbe.dsl.auto_schedule\(...\)", "its use in tbe.dsl.build"),
+        ("tbe.dsl.build(1, {'t': tbe.dsl.vadd(1, 2)})", r"tbe.dsl.vadd\(...\)", "its use in tbe.dsl.build"),
+        ("tbe.common.platform.CCE_AXIS + 1", "tbe.common.platform.CCE_AXIS", "arithmetic on it"),
+        ("tbe.common.utils.shape_util.cast(1) + 1", r"tbe.common.utils.shape_util.cast\(...\)", "arithmetic on it"),
     ],
 )
-def test_dsl_is_refused_when_used(use: str) -> None:
+def test_dsl_is_refused_when_used(use: str, name: str, what: str) -> None:
     compat.install()
     import tbe
+    import tbe.common.platform
+    import tbe.common.utils
     import te
     import te.lang.cce
 
-    name = use.removeprefix("bool(").removeprefix("list(").partition("(")[0].partition("[")[0].rstrip(")")
-    with pytest.raises(compat.CannMissingError, match=f"{name}: .*needs a CANN installation"):
+    with pytest.raises(compat.CannMissingError, match=f"^{name}: {what} needs a CANN installation"):
         eval(use, {"te": te, "tbe": tbe})
+
+
+def test_with_statement_on_the_dsl() -> None:
+    compat.install()
+    from tbe import tvm
+
+    with pytest.raises(compat.CannMissingError, match=r"tbe.tvm.target.cce\(...\): a with statement on it needs"):
+        with tvm.target.cce():
+            pass
+
+
+def test_dsl_constants_and_decorators_exist_while_a_file_is_imported() -> None:
+    compat.install()
+    from tbe import tvm
+    from tbe.common.register import register_pass_for_fusion
+
+    assert "tbe.tvm.const(...): absent" in repr(tvm.const(0.5, "float32"))
+
+    @register_pass_for_fusion(pass_name="p")
+    @tvm.target.generic_func
+    def operator() -> int:
+        return 3
+
+    assert operator() == 3
+
+
+def test_load_kernel_of_a_tree_whose_package_imports_every_operator(tmp_path: Path) -> None:
+    write(tmp_path / "impl" / "__init__.py", "from .dsl import dsl_op\nfrom .kernel import kernel\n")
+    write(tmp_path / "impl" / "dsl.py", "from tbe import tvm\nHALF = tvm.const(0.5, 'float32')\ndef dsl_op(): pass\n")
+    write(tmp_path / "impl" / "kernel.py", "from tbe import tik\ndef kernel(): return tik.Tik()\n")
+    assert compat.load_kernel(tmp_path / "impl" / "kernel.py").kernel is not None
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("te.platform.cce_intrin.get_bit_len('float16')", 16),
+        ("te.platform.CceProductParams().getParams('Unified_Buffer')", 262144),
+        ("te.platform.get_const(7)", 7),
+        ("te.platform.cce_params.C0_SIZE", 16),
+        ("te.platform.ELEMENTS_VECTOR_OP_FP16", 128),
+        ("te.platform.cce_conf.get_kernel_meta_dir()", "kernel_meta"),
+        ("tbe.common.platform.AIC_310P", "Ascend310PAiCore"),
+        ("tbe.common.platform.SD3403AIC", "SD3403AiCore"),
+        ("tbe.common.platform.scope_areg", "local.AREG"),
+        ("tbe.common.platform.platform_info_.VERSION_MINI", "mini"),
+        ("tbe.common.utils.log.debug('text') is None", True),
+        ("tbe.common.rl_bank.rl_bank.tik_dsl_bank_proc([1], sync_tensor=2)", ([1], None)),
+        ("tbe.common.rl_bank.bank_manager.update_bank_hit_info(True) is None", True),
+        ("tbe.common.buildcfg.default_buildcfg.dynamic_build_config_dict['dynamic_shape']", True),
+        ("te.platform.fusion_manager.fusion_manager.set_tik_tensor([], []) is None", True),
+        ("te.utils.para_check.OP_ERROR_CODE_009", "E80009"),
+        ("te.utils.para_check.OP_ERROR_CODE_012", "E80012"),
+        ("te.utils.para_check.is_scalar((1,)), te.utils.para_check.is_scalar((1, 1))", (True, False)),
+        ("te.utils.para_check.check_tensor_shape_size([2, 3])", 6),
+        ("tbe.tik.common.tik_get_soc_name.get_soc_name()", "Ascend910"),
+        ("tbe.tik.tik_lib.tik_soc_manager.TikSocManager.is_v100_soc()", True),
+        ("tbe.tik.tik_lib.tik_soc_manager.TikSocManager.is_v210_soc()", False),
+    ],
+)
+def test_names_that_kernels_reach(name: str, value: Any) -> None:
+    compat.install()
+    module = name.partition("(")[0]
+    top = __import__(name.partition(".")[0])
+    parts = module.split(".")[1:-1]
+    for k in range(len(parts)):
+        try:
+            importlib.import_module(".".join([top.__name__, *parts[: k + 1]]))
+        except ImportError:
+            break
+    with use_soc("Ascend910A"):
+        assert eval(name, {top.__name__: top}) == value
+
+
+def test_classes_of_tik_by_their_modules() -> None:
+    compat.install()
+    from tbe import tik
+
+    with use_soc("Ascend910A"):
+        t = tik.Tik()
+        s = t.Scalar("int32", "s")
+        assert hasattr(tik, "tik_lib") and isinstance(s, tik.api.tik_scalar.Scalar)
+        assert isinstance(t.InputScalar("int32", "n"), tik.api.tik_scalar.InputScalar)
+        assert isinstance(s + 1, tik.tik_lib.tik_expr.Expr) and not isinstance(3, tik.tik_lib.tik_expr.Expr)
+        assert isinstance(t.Tensor("float16", (16,), tik.scope_gm, "x"), tik.api.tik_tensor.Tensor)
 
 
 def test_kernel_may_derive_from_and_test_against_dsl_classes() -> None:

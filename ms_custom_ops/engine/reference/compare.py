@@ -51,6 +51,30 @@ def vcmpv(call: Call) -> None:
     run_repeats(target, sources, body)
 
 
+@instruction("vcmp")
+def vcmp(call: Call) -> None:
+    """Bit (r*lanes + L) of dst = s0 <compare> s1 for the lanes that are on; the others keep their bits."""
+    operands = [call["src0"], call["src1"]]
+    call.need_dtype(operands[0], NUMERIC)
+    call.need_same_dtype(*operands)
+    relation = call.need_attr("compare", max(_RELATIONS))
+    lanes = lanes_per_repeat(*operands)
+    call.need_on_chip(call["dst"], *operands)
+    on = selected(call, lanes)
+    if not on.any():
+        return
+    count = lanes // _BYTE_BITS
+    target = dense_access(call["dst"], np.arange(on.shape[0]) * count, count, np.uint8)
+    kind = operands[0].dtype
+    sources = [vector_access(call, name, on) for name in ("src0", "src1")]
+
+    def body(rows: slice, old: np.ndarray, *values: np.ndarray) -> np.ndarray:
+        keep = _packed(on[rows])
+        return old & ~keep | _packed(_RELATIONS[relation](*[widen(v, kind) for v in values])) & keep
+
+    run_repeats(target, [target, *sources], body)
+
+
 @instruction("vsel", "vsels")
 def vsel(call: Call) -> None:
     """s0 where the bit of sel is 1, else s1 or scalar; in mode 0 every repeat reads the same bits."""

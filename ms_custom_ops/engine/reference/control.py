@@ -56,12 +56,12 @@ def _new_registers(program: ir.Program, scalars: list[int | float]) -> Registers
 
 def _block_range(program: ir.Program, scalars: list[int | float]) -> range:
     """Block numbers of the multi-core loop; a dynamic count is a function of the input scalars."""
-    for s in program.body:
-        if isinstance(s, ir.For) and s.block:
-            registers = _new_registers(program, scalars)
-            where = program.location(s.loc)
-            return range(int(registers.evaluate(s.begin, where)), int(registers.evaluate(s.end, where)))
-    return range(1)
+    s = ir.block_loop(program.body)
+    if s is None:
+        return range(1)
+    registers = _new_registers(program, scalars)
+    where = program.location(s.loc)
+    return range(int(registers.evaluate(s.begin, where)), int(registers.evaluate(s.end, where)))
 
 
 def _run_blocks(program: ir.Program, blocks: list[Block]) -> None:
