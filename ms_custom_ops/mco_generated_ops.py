@@ -220,28 +220,30 @@ def flash_attention_grad(
     be those of the forward call.
 
     Args:
-        query: (B, N1, S1, D) F16 | BF16. as in the forward call
-        key: (B, N2, S2, D) F16 | BF16. as in the forward call
-        value: (B, N2, S2, D) F16 | BF16. as in the forward call
-        attention_out: (B, N1, S1, D) F16 | BF16. output of the forward call
-        d_attention_out: (B, N1, S1, D) F16 | BF16. gradient of that output
-        softmax_max: (B, N1, S1P) F32. output of the forward call
-        softmax_sum: (B, N1, S1P) F32. output of the forward call
-        attn_mask: (1|B, 1|N1, S1, S2P) F16, optional. as in the forward call
-        real_shift: (1|B, N1, 1|S1, S2P) F16 | BF16, optional. as in the forward call
-        drop_mask: (B, N1, S1, S2P) F16, optional. as in the forward call
-        actual_seq_qlen: (BP) I32, optional. as in the forward call
-        actual_seq_kvlen: (BP) I32, optional. as in the forward call
-        scale_value: float, default 1.0. as in the forward call
-        keep_prob: float, default 1.0. as in the forward call
-        seed: int, default 0. as in the forward call
-        sparse_mode: int, default 0. as in the forward call
-        pre_tokens: int, default 2147483647. as in the forward call
-        next_tokens: int, default 2147483647. as in the forward call
-        prev_block_num: int, default 65536. as in the forward call
-        next_block_num: int, default 65536. as in the forward call
-        tiling_stgy_name: str, default "auto". as in the forward call
-        high_precision: bool, default True. as in the forward call
+        query: (B, N1, S1, D) F16 | BF16. queries
+        key: (B, N2, S2, D) F16 | BF16. keys; N1 is a multiple of N2 (grouped heads)
+        value: (B, N2, S2, D) F16 | BF16. values
+        attention_out: (B, N1, S1, D) F16 | BF16. attention_out of the forward call
+        d_attention_out: (B, N1, S1, D) F16 | BF16. gradient of attention_out
+        softmax_max: (B, N1, S1P) F32. softmax_max of the forward call
+        softmax_sum: (B, N1, S1P) F32. softmax_sum of the forward call
+        attn_mask: (1|B, 1|N1, S1, S2P) F16, optional. 1 = masked, 0 = kept
+        real_shift: (1|B, N1, 1|S1, S2P) F16 | BF16, optional. added to the scaled scores (ALiBi, relative
+            positions)
+        drop_mask: (B, N1, S1, S2P) F16, optional. 1 = kept, 0 = dropped; takes the place of seed
+        actual_seq_qlen: (BP) I32, optional. query length of each batch, padded to BP with anything
+        actual_seq_kvlen: (BP) I32, optional. key length of each batch, padded to BP with anything
+        scale_value: float, default 1.0. factor on the scores, applied inside
+        keep_prob: float, default 1.0. probability to keep a weight; kept ones are divided by it
+        seed: int, default 0. seed of the counter-based dropout
+        sparse_mode: int, default 0. 0 none, 3 causal aligned to the lower right, 4 band of pre_tokens and
+            next_tokens
+        pre_tokens: int, default 2147483647. mode 4: keys kept to the left of the diagonal
+        next_tokens: int, default 2147483647. mode 4: keys kept to the right of the diagonal
+        prev_block_num: int, default 65536. blocks of 128 keys kept before the query's block
+        next_block_num: int, default 65536. blocks of 128 keys kept after the query's block
+        tiling_stgy_name: str, default "auto". block sizes: auto, sparse, wukong or xunfei
+        high_precision: bool, default True. exponent, sum and output accumulate in float32
 
     Returns:
         d_query: (B, N1, S1, D) F16 | BF16. gradient of query
@@ -372,18 +374,19 @@ def mamba3_chunk_scan_grad(
     The states between chunks are recomputed. Sums over the heads that share k and q have one fixed order.
 
     Args:
-        v: (B, S, H, P) F16 | BF16. as in the forward call
-        da: (B, H, S) F32. as in the forward call
-        factor: (B, H, S) F32. as in the forward call
-        gamma: (B, H, S) F32. as in the forward call
-        k: (B, S, G, N) F16 | BF16. as in the forward call
-        q: (B, S, G, N) F16 | BF16. as in the forward call
-        initial_states: (NS, H, P, N) F32. as in the forward call
+        v: (B, S, H, P) F16 | BF16. values; S counts (step, rank) pairs, rank fastest
+        da: (B, H, S) F32. log of the decay of each step, 0 for all ranks but the first
+        factor: (B, H, S) F32. weight with which a row reaches later steps
+        gamma: (B, H, S) F32. weight with which a row reaches its own step
+        k: (B, S, G, N) F16 | BF16. keys; head i uses group i // (H / G)
+        q: (B, S, G, N) F16 | BF16. queries
+        initial_states: (NS, H, P, N) F32. state before the first step
         d_o: (B, S, H, P) F16 | BF16. gradient of o
         d_final_states: (NS, H, P, N) F32. gradient of final_states
-        first_chunks: (FP) I32, optional. as in the forward call
-        chunk_size: int, default 64. as in the forward call
-        rank: int, default 1. as in the forward call
+        first_chunks: (FP) I32, optional. packed batch: first chunk of each of the NS sequences and the number
+            of chunks; padded with anything
+        chunk_size: int, default 64. rows per chunk; the result does not depend on it beyond rounding
+        rank: int, default 1. rows per step
 
     Returns:
         d_v: (B, S, H, P) F16 | BF16. gradient of v
@@ -426,36 +429,38 @@ def sparse_flash_attention_grad(
     softmax_max: Tensor, softmax_sum: Tensor, sinks: Tensor | None = None,
     actual_seq_lengths_query: Tensor | None = None, actual_seq_lengths_kv: Tensor | None = None,
     query_rope: Tensor | None = None, key_rope: Tensor | None = None, *, scale_value: float = 1.0,
-    sparse_block_size: int = 1, layout: str = "BSND", sparse_mode: int = 3, rope_dim: int = 0,
+    sparse_block_size: int = 1, sparse_mode: int = 3, rope_dim: int = 0,
     pre_tokens: int = 9223372036854775807, next_tokens: int = 9223372036854775807, attention_mode: int = 0,
-    deterministic: bool = False, kv_merged: bool = False) -> tuple[Tensor, ...]:
+    layout: str = "BSND", deterministic: bool = False, kv_merged: bool = False) -> tuple[Tensor, ...]:
     """Gradient of sparse_flash_attention.
 
     The weights are recomputed from softmax_max and softmax_sum, tile by tile. The gradients of the keys are
     sums over query rows and come in float32; rows never selected are exactly 0.
 
     Args:
-        query: (B, S1, N1, D) F16 | BF16. as in the forward call
-        key: (BK, S2, N2, D) F16 | BF16. as in the forward call
-        value: (BK, S2, N2, DV) F16 | BF16. as in the forward call
-        sparse_indices: (B, S1, N2, K) I32. as in the forward call
+        query: (B, S1, N1, D) F16 | BF16. queries; TND: one batch entry of T1 rows
+        key: (BK, S2, N2, D) F16 | BF16. keys, likewise; paged: (blocks, block_size, N2, D)
+        value: (BK, S2, N2, DV) F16 | BF16. values
+        sparse_indices: (B, S1, N2, K) I32. ids of key blocks within the sequence; the first negative one ends
+            the row
         d_out: (B, S1, N1, DV) F16 | BF16. gradient of attention_out
         attention_out: (B, S1, N1, DV) F16 | BF16. attention_out of the forward call
-        softmax_max: (B, N2, S1, GP) F32. output of the forward call
-        softmax_sum: (B, N2, S1, GP) F32. output of the forward call
-        sinks: (B, N2, S1, GP) F32, optional. as in the forward call
-        actual_seq_lengths_query: (BP) I32, optional. as in the forward call
-        actual_seq_lengths_kv: (BP) I32, optional. as in the forward call
-        query_rope: (B, S1, N1, rope_dim) F16 | BF16, optional. as in the forward call
-        key_rope: (BK, S2, N2, rope_dim) F16 | BF16, optional. as in the forward call
-        scale_value: float, default 1.0. as in the forward call
-        sparse_block_size: int, default 1. as in the forward call
-        layout: str, default "BSND". BSND or TND, of queries and keys
-        sparse_mode: int, default 3. as in the forward call
-        rope_dim: int, default 0. as in the forward call
+        softmax_max: (B, N2, S1, GP) F32. softmax_max of the forward call
+        softmax_sum: (B, N2, S1, GP) F32. softmax_sum of the forward call
+        sinks: (B, N2, S1, GP) F32, optional. a score per head without a value, as in the statistics
+        actual_seq_lengths_query: (BP) I32, optional. BSND: tokens of each sequence; TND: inclusive prefix
+            sums, padded by repeating the last
+        actual_seq_lengths_kv: (BP) I32, optional. likewise; always tokens of each sequence for paged keys
+        query_rope: (B, S1, N1, rope_dim) F16 | BF16, optional. rotary part of the queries
+        key_rope: (BK, S2, N2, rope_dim) F16 | BF16, optional. rotary part of the keys
+        scale_value: float, default 1.0. factor on the scores
+        sparse_block_size: int, default 1. tokens that an index names
+        sparse_mode: int, default 3. 0 none, 3 causal aligned to the lower right
+        rope_dim: int, default 0. size of the rotary part, 0 without
         pre_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for it)
         next_tokens: int, default 9223372036854775807. only this value, no window (2147483647 is taken for it)
         attention_mode: int, default 0. 0 and 2 are the same: absorbed multi-head latent attention
+        layout: str, default "BSND". BSND or TND, of queries and keys
         deterministic: bool, default False. one core per sequence: the additions to a key have one order
         kv_merged: bool, default False. d_key is the gradient of key as key and as value; d_value is 0
 
@@ -472,6 +477,10 @@ def sparse_flash_attention_grad(
 
     Raises:
         OpArgumentError: a rank, shape or attribute is wrong; these must hold:
+            * layout in ('BSND', 'TND'): the known layouts; paged keys have no gradient
+            * layout != 'TND' or (B == 1 and present(actual_seq_lengths_query) and
+                present(actual_seq_lengths_kv)): TND needs both prefix sums
+            * BK == B: as many key sequences as query sequences
             * S1 >= 1 and S2 >= 1 and B >= 1 and BK >= 1: empty tensors are answered by the public function
             * N2 >= 1 and N1 % N2 == 0 and 1 <= N1 // N2 <= 128: a group of 1 to 128 query heads per key head
             * D % 16 == 0 and 16 <= D <= 512: the head size is a multiple of 16 and at most 512
@@ -483,10 +492,6 @@ def sparse_flash_attention_grad(
                 them
             * K % 8 == 0 and K >= 8: index rows are padded to whole blocks of 8 with -1
             * 1 <= sparse_block_size <= 128: a key block has 1 to 128 tokens
-            * layout in ('BSND', 'TND'): the known layouts; paged keys have no gradient
-            * layout != 'TND' or (B == 1 and present(actual_seq_lengths_query) and
-                present(actual_seq_lengths_kv)): TND needs both prefix sums
-            * BK == B: as many key sequences as query sequences
             * sparse_mode in (0, 3): 0 none, 3 causal aligned to the lower right
             * pre_tokens in (2147483647, 9223372036854775807) and next_tokens in (2147483647,
                 9223372036854775807): no window: 9223372036854775807
@@ -502,8 +507,8 @@ def sparse_flash_attention_grad(
     query_rope = ABSENT if query_rope is None else query_rope
     key_rope = ABSENT if key_rope is None else key_rope
     primitive = prim_cache(SparseFlashAttentionGrad)(
-        present, scale_value, sparse_block_size, layout, sparse_mode, rope_dim, pre_tokens, next_tokens,
-        attention_mode, deterministic, kv_merged)
+        present, scale_value, sparse_block_size, sparse_mode, rope_dim, pre_tokens, next_tokens,
+        attention_mode, layout, deterministic, kv_merged)
     return primitive(
         query, key, value, sparse_indices, d_out, attention_out, softmax_max, softmax_sum, sinks,
         actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope)
@@ -599,15 +604,16 @@ def ssd_chunk_scan_grad(
     The states between chunks are recomputed. Sums over the heads that share b and c have one fixed order.
 
     Args:
-        x: (B, S, H, P) F16 | BF16. as in the forward call
-        da: (B, H, S) F32. as in the forward call
-        b: (B, S, G, N) F16 | BF16. as in the forward call
-        c: (B, S, G, N) F16 | BF16. as in the forward call
-        initial_states: (NS, H, P, N) F32. as in the forward call
+        x: (B, S, H, P) F16 | BF16. inputs (dt * x of the model)
+        da: (B, H, S) F32. log of the decay of each step
+        b: (B, S, G, N) F16 | BF16. input projections; head i uses group i // (H / G)
+        c: (B, S, G, N) F16 | BF16. output projections
+        initial_states: (NS, H, P, N) F32. state before the first step
         dy: (B, S, H, P) F16 | BF16. gradient of y
         d_final_states: (NS, H, P, N) F32. gradient of final_states
-        first_chunks: (FP) I32, optional. as in the forward call
-        chunk_size: int, default 64. as in the forward call
+        first_chunks: (FP) I32, optional. packed batch: first chunk of each of the NS sequences and the number
+            of chunks; padded with anything
+        chunk_size: int, default 64. steps per chunk; the result does not depend on it beyond rounding
 
     Returns:
         d_x: (B, S, H, P) F16 | BF16. gradient of x
@@ -746,9 +752,8 @@ class Mamba3ChunkScan(OpPrimitive):
             grad_v, grad_da, grad_factor, grad_gamma, grad_k, grad_q, grad_initial_states = mamba3_chunk_scan_grad(
                 v, da, factor, gamma, k, q, initial_states, dout[0], dout[1], first_chunks)
             return (
-                grad_v, ops.cast(grad_da, da.dtype), ops.cast(grad_factor, factor.dtype),
-                ops.cast(grad_gamma, gamma.dtype), grad_k, grad_q,
-                ops.cast(grad_initial_states, initial_states.dtype), ops.zeros_like(first_chunks))
+                grad_v, grad_da, grad_factor, grad_gamma, grad_k, grad_q, grad_initial_states,
+                ops.zeros_like(first_chunks))
 
         return bprop
 
@@ -808,31 +813,29 @@ def mamba3_chunk_scan(
 class SegsumDecay(OpPrimitive):
     OP = "segsum_decay"
 
-    def gradient(self, present, chunk_size, decay_layout):
-        bwd_segsum_dadt = BwdSegsumDadt((False,), chunk_size, decay_layout)
+    def gradient(self, present, chunk_size):
+        bwd_segsum_dadt = BwdSegsumDadt((False,), chunk_size, "query_key")
 
         def bprop(da, out, dout):
-            grad_da = bwd_segsum_dadt(dout[0], out[1], out[2], ABSENT)
+            grad_da = bwd_segsum_dadt(dout[0], out[1], ops.zeros_like(da), ABSENT)
             return (ops.cast(grad_da, da.dtype),)
 
         return bprop
 
 
-def segsum_decay(da: Tensor, *, chunk_size: int, decay_layout: str = "query_key") -> tuple[Tensor, ...]:
+def segsum_decay(da: Tensor, *, chunk_size: int) -> tuple[Tensor, ...]:
     """Decay between the steps of a chunk: decay[i,j] = exp(sum of da[k] over j < k <= i) for query i > key j, 0
     elsewhere; the sum is clamped at 0 from above.
 
-    Its gradient is bwd_segsum_dadt; segsum and ddt_start are what that op needs.
+    Its gradient is bwd_segsum_dadt, which reads segsum.
 
     Args:
         da: (B, H, S) F32. log-decay of each step, S a multiple of chunk_size
         chunk_size: int. steps per chunk, C
-        decay_layout: str, default "query_key". index order of decay; there is only query_key
 
     Returns:
         decay: (B, H, N, chunk_size, chunk_size) F32. decay from key to query, strictly lower
         segsum: (B, H, N, chunk_size, chunk_size) F32. its logarithm, 0 on and above the diagonal
-        ddt_start: (B, H, S) F32. zeros, to which the gradient is added
 
     Where:
         N = S // chunk_size
@@ -842,11 +845,10 @@ def segsum_decay(da: Tensor, *, chunk_size: int, decay_layout: str = "query_key"
             * B >= 1 and H >= 1 and S >= 1: empty batches are answered by the public function
             * 16 <= chunk_size <= 256: smaller chunks are filled up by the public function
             * S % chunk_size == 0: the public function fills the last chunk up
-            * decay_layout == 'query_key': the only index order
         OpDtypeError: the chip or the op does not have the dtype combination.
     """
     present = ()
-    primitive = prim_cache(SegsumDecay)(present, chunk_size, decay_layout)
+    primitive = prim_cache(SegsumDecay)(present, chunk_size)
     return primitive(da)
 
 
@@ -858,7 +860,7 @@ class SparseFlashAttention(OpPrimitive):
         pre_tokens, next_tokens, attention_mode, deterministic, kv_merged):
         sparse_flash_attention_grad = SparseFlashAttentionGrad(
             (present[5], present[1], present[2], present[3], present[4]), scale_value, sparse_block_size,
-            layout_query, sparse_mode, rope_dim, pre_tokens, next_tokens, attention_mode, deterministic,
+            sparse_mode, rope_dim, pre_tokens, next_tokens, attention_mode, layout_query, deterministic,
             kv_merged)
 
         def bprop(
@@ -981,9 +983,7 @@ class SsdChunkScan(OpPrimitive):
         def bprop(x, da, b, c, initial_states, first_chunks, out, dout):
             grad_x, grad_da, grad_b, grad_c, grad_initial_states = ssd_chunk_scan_grad(
                 x, da, b, c, initial_states, dout[0], dout[1], first_chunks)
-            return (
-                grad_x, ops.cast(grad_da, da.dtype), grad_b, grad_c,
-                ops.cast(grad_initial_states, initial_states.dtype), ops.zeros_like(first_chunks))
+            return (grad_x, grad_da, grad_b, grad_c, grad_initial_states, ops.zeros_like(first_chunks))
 
         return bprop
 

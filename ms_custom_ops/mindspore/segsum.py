@@ -135,7 +135,7 @@ def segsum_decay(da: Tensor, chunk_size: int, cu_seqlens: Tensor | list[int] | t
     if empty:
         return ops.zeros(da.shape[:2] + (slots, chunk, chunk), mstype.float32)
     bounds = bounds_or_none(cu_seqlens)
-    decay, _, _ = mco_generated_ops.segsum_decay(to_slots(da, bounds, plan), chunk_size=chunk + widen)
+    decay, _ = mco_generated_ops.segsum_decay(to_slots(da, bounds, plan), chunk_size=chunk + widen)
     return narrow(decay, chunk)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from ms_custom_ops.registry.schema import OpReader
+from ms_custom_ops.registry.schema import ATTRIBUTE_KINDS, OpReader
 from ms_custom_ops.registry.spec import Bprop, BpropArg, BpropRule, OpSpec
 from ms_custom_ops.registry.yaml_source import nearest
 
@@ -116,10 +116,30 @@ class _Resolver:
             operand = self._operand(key, node)
             if operand is not None and self._fits(key, name, operand, target):
                 args[name] = operand
+        if target.raw.get("grad_of") == self.spec.name:
+            for name in names:
+                operand = self._own(name) if name not in dict(pairs) else None
+                if operand is not None:
+                    args[name] = operand
         return args
+
+    def _own(self, name: str) -> BpropArg | None:
+        """What the op calls ``name``: with ``grad_of`` it is passed to the gradient op without being written."""
+        kinds = {arg.name: "input" if arg.is_tensor else "attr" for arg in self.spec.args}
+        if name in kinds:
+            return BpropArg(kinds[name], name)
+        return next((BpropArg("out", name, i) for i, ret in enumerate(self.spec.returns) if ret.name == name), None)
 
     def _operand(self, key: str, node: ast.expr) -> BpropArg | None:
         names = {arg.name: arg for arg in self.spec.args}
+        if isinstance(node, ast.Call):
+            return self._zeros(key, node)
+        try:
+            value = ast.literal_eval(node)
+        except ValueError:
+            value = None
+        if type(value) in ATTRIBUTE_KINDS.values():
+            return BpropArg("literal", ast.unparse(node), value=value)
         if isinstance(node, ast.Name):
             if node.id in names:
                 return BpropArg("input" if names[node.id].is_tensor else "attr", node.id)
@@ -140,13 +160,29 @@ class _Resolver:
                 self.bad(key, f"dout[{index}] is used, but {OUTPUTS} says that output carries no gradient")
                 return None
             return BpropArg(kind, self.spec.returns[index].name, index)
-        self.bad(key, f"'{ast.unparse(node)}' is no operand; accepted: an argument name, out[i] or dout[i]")
+        self.bad(
+            key,
+            f"'{ast.unparse(node)}' is no operand; accepted: an argument name, out[i], dout[i], zeros_like(a tensor of "
+            "these), an int, a float, a string, True or False",
+        )
         return None
+
+    def _zeros(self, key: str, node: ast.Call) -> BpropArg | None:
+        """``zeros_like(tensor)``: zeros of the shape and dtype of an operand."""
+        named = isinstance(node.func, ast.Name) and node.func.id == "zeros_like"
+        if not named or len(node.args) != 1 or node.keywords or isinstance(node.args[0], ast.Call):
+            self.bad(key, f"'{ast.unparse(node)}' is no operand; accepted: zeros_like(x), out[i] or dout[i] for x too")
+            return None
+        operand = self._operand(key, node.args[0])
+        if operand is not None and operand.kind in ("attr", "literal"):
+            self.bad(key, f"zeros_like takes '{operand.name}'; accepted: a tensor argument, out[i] or dout[i]")
+            return None
+        return None if operand is None else replace(operand, zeros=True)
 
     def _fits(self, key: str, name: str, operand: BpropArg, target: OpSpec) -> bool:
         wanted = next(arg for arg in target.args if arg.name == name)
         given = next((arg for arg in self.spec.args if arg.name == operand.name), None)
-        if wanted.is_tensor == (operand.kind == "attr"):
+        if wanted.is_tensor == (operand.kind in ("attr", "literal")):
             self.bad(
                 key,
                 f"'{operand.name}' is passed for '{name}' of {target.name}; accepted: "
@@ -155,6 +191,10 @@ class _Resolver:
             return False
         if operand.kind == "input" and given is not None and given.optional and not wanted.optional:
             self.bad(key, f"optional '{operand.name}' is passed for the required '{name}' of {target.name}")
+            return False
+        if operand.kind == "literal" and type(operand.value) is not ATTRIBUTE_KINDS[wanted.kind]:
+            kind = type(operand.value).__name__
+            self.bad(key, f"{kind} {operand.name} is passed for the {wanted.kind} '{name}' of {target.name}")
             return False
         if given is not None and operand.kind == "attr" and given.kind != wanted.kind:
             self.bad(key, f"{given.kind} '{operand.name}' is passed for the {wanted.kind} '{name}' of {target.name}")

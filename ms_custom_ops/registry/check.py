@@ -112,7 +112,9 @@ def _check_gradient(spec: OpSpec, registry: Registry, call: Any, outputs: Any, w
         given: dict[str, tuple[Any, Any]] = {}
         grad_attrs = {}
         for name, operand in rule.args.items():
-            if operand.kind == "attr":
+            if operand.kind == "literal":
+                grad_attrs[name] = operand.value
+            elif operand.kind == "attr":
                 default = next(arg.default for arg in spec.attributes if arg.name == operand.name)
                 grad_attrs[name] = attrs.get(operand.name, default)
             elif operand.kind == "input":

@@ -49,9 +49,12 @@ def _operand(spec: OpSpec, rule: BpropRule, arg: ArgSpec) -> str:
     operand = rule.args.get(arg.name)
     if operand is None:
         return "ABSENT" if arg.is_tensor else quoted(arg.default)
+    if operand.kind == "literal":
+        return quoted(operand.value)
+    text = operand.name
     if operand.kind in ("out", "dout"):  # a single output is no tuple
-        return operand.kind + (f"[{operand.index}]" if len(spec.returns) > 1 else "")
-    return operand.name
+        text = operand.kind + (f"[{operand.index}]" if len(spec.returns) > 1 else "")
+    return f"ops.zeros_like({text})" if operand.zeros else text
 
 
 def _fresh(name: str, taken: set[str]) -> str:

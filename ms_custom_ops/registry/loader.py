@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from ms_custom_ops.errors import OpArgumentError, OpInfoError, describe
 from ms_custom_ops.registry.bprop import resolve_bprop
+from ms_custom_ops.registry.inherit import inherit
 from ms_custom_ops.registry.schema import OpReader, read_op
 from ms_custom_ops.registry.spec import OpSpec
 from ms_custom_ops.registry.yaml_source import Findings, Source, nearest, read_source
@@ -70,9 +71,11 @@ def _load(folder: Path) -> Registry:
                 findings.add(source.where(name), f"duplicate op name '{name}' (first at {sources[name].where(name)})")
                 continue
             sources[name] = source
-            spec = read_op(source, name, findings)
-            if spec is not None:
-                specs[name] = spec
+    incomplete = inherit(sources, {}, findings)
+    for name, source in sources.items():
+        spec = None if name in incomplete else read_op(source, name, findings)
+        if spec is not None:
+            specs[name] = spec
     _unique(specs, "class_name", findings)
     _unique(specs, "function_name", findings)
     resolved = {

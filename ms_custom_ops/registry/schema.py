@@ -35,7 +35,19 @@ MS_TOP = (
     "composite",
     "gen_opapi",
 )
-OUR_TOP = ("doc", "symbols", "constraints", "dtype_format", "bprop", "impl", "target", "accuracy", "status", "cases")
+OUR_TOP = (
+    "doc",
+    "grad_of",
+    "symbols",
+    "constraints",
+    "dtype_format",
+    "bprop",
+    "impl",
+    "target",
+    "accuracy",
+    "status",
+    "cases",
+)
 MS_ARG = ("dtype", "default", "prim_init", "type_cast", "arg_handler", "disable_tensor_to_scalar")
 OUR_ARG = ("shape", "doc")
 MS_RETURN = ("dtype", "inplace", "type_cast")

@@ -87,11 +87,14 @@ class DtypeRow:
 
 @dataclass(frozen=True)
 class BpropArg:
-    """One operand of a formula: ``kind`` is "input", "out" (``index``), "dout" (``index``) or "attr"."""
+    """One operand of a formula: ``kind`` is "input", "out" (``index``), "dout" (``index``), "attr" or "literal"
+    (``value``). ``zeros``: not the tensor itself, but zeros of its shape and dtype."""
 
     kind: str
     name: str
     index: int = 0
+    value: Any = None
+    zeros: bool = False
 
 
 @dataclass(frozen=True)

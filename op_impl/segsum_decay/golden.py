@@ -9,13 +9,11 @@ import numpy.typing as npt
 from ms_custom_ops.op_impl.dacs_segsum.golden import dacs_segsum
 
 
-def segsum_decay(da: npt.ArrayLike, chunk_size: int, decay_layout: str = "query_key") -> tuple[np.ndarray, ...]:
+def segsum_decay(da: npt.ArrayLike, chunk_size: int) -> tuple[np.ndarray, ...]:
     """Decay between the steps of a chunk and its logarithm, both float64 (B, H, S/C, C, C), index (query i,
-    key j); and zeros (B, H, S), to which the gradient is added.
+    key j).
 
-    ``decay[i, j] = exp(segsum[i, j])`` for i > j, 0 elsewhere; segsum as in dacs_segsum. ``decay_layout`` is
-    "query_key". Raises OpArgumentError.
+    ``decay[i, j] = exp(segsum[i, j])`` for i > j, 0 elsewhere; segsum as in dacs_segsum. Raises OpArgumentError.
     """
-    del decay_layout
     segsum = dacs_segsum(da, chunk_size)[2]
-    return np.tril(np.exp(segsum), -1), segsum, np.zeros(np.shape(da))
+    return np.tril(np.exp(segsum), -1), segsum

@@ -11,16 +11,13 @@ from ms_custom_ops.tiling.segsum import SegsumProblem, plan_forward
 
 
 class SegsumDecay(ForwardKernel):
-    """da (B, H, S) float32 -> decay, segsum (B, H, N, C, C), zeros (B, H, S)."""
+    """da (B, H, S) float32 -> decay, segsum (B, H, N, C, C)."""
 
     with_decay = True
 
     def group(self, first: Any, count: int) -> None:
         with self.buffers.phase("finish"):
             self.load_steps(first, count)
-            rows, elements = self.buffers["rows_a"], count * self.problem.pitch
-            self.vector.dup(rows, 0.0, elements)
-            self.rows_unit().store(self.gm["ddt_start"], first * self.problem.chunk, rows, count)
         self.each_tile(first, count, self.matrix_tile)
 
 

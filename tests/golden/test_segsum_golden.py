@@ -76,7 +76,7 @@ def test_decay_gradient_matches_finite_differences(shape):
     rng = np.random.default_rng(5)
     da = -np.abs(rng.standard_normal((b, h, n * c)))
     dy = rng.standard_normal((b, h, n, c, c))
-    decay, segsum, _ = segsum_decay(da, c)
+    decay, segsum = segsum_decay(da, c)
     gradient = bwd_segsum_dadt(dy, segsum, None, None, c, "query_key")
     direction = rng.standard_normal(da.shape)
     eps = 1e-5

@@ -168,7 +168,7 @@ def test_bwd_dadt_cumsum(shape, soc):
 
 def forward_outputs(shape, names):
     b, h, n, c = shape
-    sizes = {"da_cs": (b, h, n * c), "da_cs_rev": (b, h, n * c), "ddt_start": (b, h, n * c)}
+    sizes = {"da_cs": (b, h, n * c), "da_cs_rev": (b, h, n * c)}
     return {name: (sizes.get(name, (b, h, n, c, c)), "float32") for name in names}
 
 
@@ -186,8 +186,8 @@ def test_dacs_segsum(shape, soc):
 @all_shapes
 def test_segsum_decay(shape, soc):
     da = vectors(shape, 1)[0] * 0.3 - 0.2
-    outputs = forward_outputs(shape, ("decay", "segsum", "ddt_start"))
-    found = run_kernel("segsum_decay", [da], outputs, {"chunk_size": shape[3], "decay_layout": "query_key"}, soc)
+    outputs = forward_outputs(shape, ("decay", "segsum"))
+    found = run_kernel("segsum_decay", [da], outputs, {"chunk_size": shape[3]}, soc)
     for name, got, want in zip(outputs, found, golden_decay.segsum_decay(da, shape[3]), strict=True):
         assert_rms(name, got, want, 1e-6)
 

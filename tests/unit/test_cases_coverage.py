@@ -34,8 +34,6 @@ ROWS_OF_A_FILE = {
     ("bwd_segsum_dadt", ("F16", "F16", "F32")): SEGSUM,
     ("bwd_segsum_dadt", ("BF16", "BF16", "F32")): SEGSUM,
 }
-#: Attributes whose default is the only value that is accepted.
-ONE_VALUE = {("segsum_decay", "decay_layout")}
 #: Paged cases whose sequences share one page. `ms-custom-ops check` asks the gradient of every case, and that of
 #: sparse_flash_attention wants as many key as query sequences, BK == B, which is 1 for TND: paged keys have no gradient
 #: there. The call "packed_paged" of test_cases_knowledge.py has more pages.
@@ -115,7 +113,7 @@ def test_optional_tensors_are_given_with_every_dtype(op):
 def test_every_attribute_has_its_default_and_another_value(op, name):
     default = {arg.name: arg.default for arg in get_op(op).attributes}[name]
     found = values_of(op, name)
-    assert default in found and (len(found) > 1) == ((op, name) not in ONE_VALUE), found
+    assert default in found and len(found) > 1, found
 
 
 @pytest.mark.parametrize(("op", "name", "value"), listed_values())
