@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import warnings
 from pathlib import Path
 from types import ModuleType
 
@@ -56,12 +57,31 @@ def _claim_package(top: str, root: Path) -> None:
         sys.modules[top] = package
 
 
+def _import_packages(name: str, root: Path) -> None:
+    """Import the packages above a module. One whose ``__init__`` fails, as one that imports every operator does when
+    one of them cannot be imported, stands empty: what lies in it can be imported all the same."""
+    packages = name.split(".")[:-1]
+    for k in range(1, len(packages) + 1):
+        package = ".".join(packages[:k])
+        try:
+            importlib.import_module(package)
+        except Exception as error:
+            warnings.warn(
+                f"load_kernel: the __init__ of package {package} failed ({type(error).__name__}: {error}); "
+                f"{name} is loaded without it",
+                stacklevel=3,
+            )
+            empty = ModuleType(package)
+            empty.__path__ = [str(root.joinpath(*packages[:k]))]
+            sys.modules[package] = empty
+
+
 def load_kernel(path: str | os.PathLike[str]) -> ModuleType:
     """The module of a kernel file, with :func:`ms_custom_ops.compat.install` in force while it is imported.
 
     Packages called ``impl`` from several places may be loaded one after another: the one of ``path`` takes
-    the name. Raises KernelLoadError for a file that is not there or not Python; errors of the module itself
-    pass through.
+    the name. A package whose ``__init__`` fails is left empty, with a warning. Raises KernelLoadError for a file that
+    is not there or not Python; errors of the module itself pass through.
     """
     from ms_custom_ops.compat import install
 
@@ -80,6 +100,7 @@ def load_kernel(path: str | os.PathLike[str]) -> ModuleType:
         if lone:
             return _load_lone(file.resolve(), name)
         _claim_package(name.partition(".")[0], root)
+        _import_packages(name, root)
         return importlib.import_module(name)
     finally:
         # Kernels import siblings when they run, so a package's folder stays; a lone file needs it no longer.

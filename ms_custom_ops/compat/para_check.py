@@ -38,13 +38,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def check_op_params(*kinds: str | Sequence[str], **options: Any) -> Callable[[F], F]:
+def check_op_params(*kinds: str | type | Sequence[str | type], **options: Any) -> Callable[[F], F]:
     """Decorator of an operator: ``kinds`` says, in the order of its parameters, what each must be
-    (REQUIRED_INPUT, OPTION_ATTR_INT, ..., KERNEL_NAME), a tuple of kinds that it may be one of them. A call with a
-    wrong or missing one raises OpParamError that names the operator and the parameter."""
-    alternatives = [(kind,) if isinstance(kind, str) else tuple(kind) for kind in kinds]
+    (REQUIRED_INPUT, OPTION_ATTR_INT, ..., KERNEL_NAME), a Python type, or a tuple of those: it may be one of them. A
+    call with a wrong or missing one raises OpParamError that names the operator and the parameter."""
+    alternatives = [(kind,) if isinstance(kind, (str, type)) else tuple(kind) for kind in kinds]
     for kind in (k for group in alternatives for k in group):
-        if kind not in CHECKS:
+        if kind not in CHECKS and not isinstance(kind, type):
             raise ValueError(f"check_op_params: kind is {kind!r}; accepted: {', '.join(CHECKS)}")
 
     def decorate(function: F) -> F:
@@ -63,12 +63,18 @@ def check_op_params(*kinds: str | Sequence[str], **options: Any) -> Callable[[F]
     return decorate
 
 
-def _check_one_of(kinds: tuple[str, ...], param: OpParam) -> None:
+def _check_type(kind: type, param: OpParam) -> None:
+    if not isinstance(param.value, kind):
+        given = f"type of {param.name} is {type(param.value).__name__}"
+        raise fail("E80003", param.op, f"{given}; accepted: {kind.__name__}", param_name=param.name)
+
+
+def _check_one_of(kinds: tuple[str | type, ...], param: OpParam) -> None:
     """The parameter passes the check of one of the kinds; the error names what each of them accepts."""
     failures = []
     for kind in kinds:
         try:
-            return CHECKS[kind](param)
+            return _check_type(kind, param) if isinstance(kind, type) else CHECKS[kind](param)
         except OpParamError as error:
             failures.append(error)
     if len(failures) == 1:

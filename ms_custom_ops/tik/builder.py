@@ -104,6 +104,7 @@ class Builder:
         self.pointers: dict[str, int] = {**dict.fromkeys(_LOCAL_SCOPES, 0), ir.SMASK: REGISTER_BYTES}
         self.live: dict[str, list[Storage]] = {s: [] for s in _LOCAL_SCOPES}
         self.block_loop: ir.For | None = None
+        self.ranges: dict[int, tuple[int, int]] = {}  # of loop variables with known bounds, see ranges.py
         self.plans: dict[tuple, Any] = {}
         self.cmpmask: Any = None
         self.special: Any = None  # buffer of the special registers, see special.py

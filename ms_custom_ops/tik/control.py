@@ -15,6 +15,7 @@ from ms_custom_ops.program.dtypes import INT_RANGE
 from ms_custom_ops.program.expr import Expr, as_expr, cast
 from ms_custom_ops.tik.builder import Builder, Chain, Frame
 from ms_custom_ops.tik.checks import check_condition, flag, number
+from ms_custom_ops.tik.ranges import decided
 from ms_custom_ops.tik.scalar import LoopVar
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.where import user_location
@@ -89,6 +90,8 @@ class ControlMixin:
             loc = b.loc()
             b.push(frame)
             loop_var = LoopVar(b, dtype, name, "loop")
+            if begin.__class__ is int and end.__class__ is int:
+                b.ranges[loop_var.node.value] = (begin, end - 1)
             loop = ir.For(loop_var.node.value, begin, end, frame.body, is_block, threads, loc)
             if not b.dead:
                 frame.outer_body.append(loop)
@@ -149,7 +152,8 @@ class ControlMixin:
         if isinstance(cond, Expr):
             e = cond.get()
             check_condition(self._b, api, e)
-            return bool(e.value) if e.op == "const" else cast(e, "bool")
+            known = decided(e, self._b.ranges)
+            return cast(e, "bool") if known is None else known
         if isinstance(cond, (bool, int, np.bool_, np.integer)):
             return bool(cond)
         raise self._b.fail(TikError, api, "cond", type(cond).__name__, "a comparison, bool expression or Python bool")

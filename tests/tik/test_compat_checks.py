@@ -294,3 +294,15 @@ def test_a_parameter_of_one_of_several_kinds() -> None:
         operator(X, "no")
     with pytest.raises(ValueError, match="check_op_params: kind is 'input'; accepted: required_input"):
         para_check.check_op_params((para_check.REQUIRED_INPUT, "input"))
+
+
+def test_parameters_by_python_types() -> None:
+    @para_check.check_op_params(dict, (list, int), str)
+    def operator(x, axis=0, kernel_name="operator"):
+        return axis
+
+    assert operator(X, 1) == 1 and operator(X, [2]) == [2]
+    with pytest.raises(RuntimeError, match="operator: type of x is list; accepted: dict"):
+        operator([X])
+    with pytest.raises(RuntimeError, match="operator: type of axis is str; accepted: list, or int"):
+        operator(X, "0")

@@ -172,6 +172,18 @@ def test_load_kernel_of_a_tree_whose_package_imports_every_operator(tmp_path: Pa
     assert compat.load_kernel(tmp_path / "impl" / "kernel.py").kernel is not None
 
 
+def test_load_kernel_of_a_package_whose_init_fails(tmp_path: Path) -> None:
+    write(tmp_path / "impl" / "__init__.py", "from .broken import x\n")
+    write(tmp_path / "impl" / "broken.py", "from collections import Iterable\n")
+    write(tmp_path / "impl" / "util.py", "SIX = 6\n")
+    write(tmp_path / "impl" / "kernel.py", "from tbe import tik\nfrom impl.util import SIX\n")
+    with pytest.warns(UserWarning, match="the __init__ of package impl failed .ImportError: cannot import name 'Iter"):
+        assert compat.load_kernel(tmp_path / "impl" / "kernel.py").SIX == 6
+    with pytest.raises(ImportError, match="Iterable"), pytest.warns(UserWarning, match="package impl failed"):
+        sys.modules.pop("impl")
+        compat.load_kernel(tmp_path / "impl" / "broken.py")
+
+
 @pytest.mark.parametrize(
     "name, value",
     [

@@ -281,6 +281,38 @@ def test_capacity_text_gives_one_buffer_and_the_factor():
                 ub(t, "float32", (25000,))
 
 
+def test_a_branch_that_no_turn_takes_is_not_checked():
+    def body(t, ins, outs):
+        u = ub(t, "float16", (16,))
+        with t.for_range(0, 4, block_num=4) as core:
+            with t.for_range(2, 5) as i:
+                for never in (core < 0, core * 2 + i > 10, i == 1, tik.any(core > 3, i < 2), i // 5 != 0, i % 2 > 1):
+                    with t.if_scope(never):
+                        t.data_move(u, ins[0], 0, 1, 500, 0, 0)
+                for always in (core <= 3, i - core >= -1, tik.all(i != 7, 9 - i > 4), tik.negate(i < 2)):
+                    with t.if_scope(always):
+                        t.vec_dup(16, u, 1.0, 1, 8)
+                    with t.else_scope():
+                        t.data_move(u, ins[0], 0, 1, 500, 0, 0)
+            t.data_move(outs[0][core * 16], u, 0, 1, 1, 0, 0)
+
+    program = build(body, [("y", "float16", (64,))], [("x", "float16", (16,))])
+    assert "if" not in program.text().split("{", 1)[-1].replace("shift", "")
+    assert (results(program, [np.zeros(16, np.float16)])[0] == 1).all()
+
+
+@pytest.mark.parametrize("begin", [0, "scalar"])
+def test_a_branch_that_some_turn_takes_is_checked(begin):
+    with use_soc("Ascend910A"):
+        t = tik.Tik()
+        x, u = t.Tensor("float16", (16,), tik.scope_gm, "x"), ub(t, "float16", (16,))
+        first = t.Scalar("int32", "first", 0) if begin == "scalar" else begin
+        with t.for_range(first, 4) as i:
+            with t.if_scope(i < 1):
+                with pytest.raises(TikError, match="overflow"):
+                    t.data_move(u, x, 0, 1, 500, 0, 0)
+
+
 def test_lengths_of_slices_and_list_indices():
     with use_soc("Ascend910A"):
         t = tik.Tik()
