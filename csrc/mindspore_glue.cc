@@ -4,9 +4,9 @@
 #define _GLIBCXX_USE_CXX11_ABI 0
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "cache_file.h"
 #include "capi.h"
-#include "sha256.h"
 
 namespace mco_mindspore {
 
@@ -50,8 +50,6 @@ using mco_mindspore::AotExtra;
 using mco_mindspore::AotKernelData;
 
 constexpr size_t kErrorBytes = 4096;
-constexpr size_t kNameDigits = 40;  // of the SHA-256 in a cache file's name, as in ms_custom_ops/cache.py
-constexpr uint32_t kCacheVersion = 1;
 
 struct DType {
   const char* name;
@@ -145,8 +143,9 @@ void ReadAttributes(AotExtra* extra, OpData* data) {
   for (const char* name : {"mco_op", "mco_prefix", "mco_source", "mco_files", "mco_cache", "mco_inputs", "mco_outputs",
                            "mco_params", "mco_results"}) {
     if (!extra->HasAttr(name)) {
-      throw Error(std::string("attribute ") + name +
-                  " is missing: mco_op runs only the primitives of ms_custom_ops.mco_generated_ops of the same release");
+      throw Error(
+          std::string("attribute ") + name +
+          " is missing: mco_op runs only the primitives of ms_custom_ops.mco_generated_ops of the same release");
     }
   }
   data->op = extra->GetAttrStr("mco_op");
@@ -160,30 +159,16 @@ void ReadAttributes(AotExtra* extra, OpData* data) {
   data->outputs = Positions(extra, "mco_outputs", data->results);
 }
 
-std::string Hex(const std::string& text) {
-  char digits[65];
-  mco::Sha256::Hex(text.data(), text.size(), digits);
-  return digits;
-}
-
-bool ReadFile(const std::string& path, std::string* raw) {
-  std::ifstream file(path.c_str(), std::ios::binary);
-  if (!file) return false;
-  raw->assign(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  return true;
-}
-
 // What is wrong with a list of files, "<SHA-256> <path>" a line as ms_custom_ops/sources.py made it; empty when all of
 // them are as listed.
 std::string ChangedFile(const std::string& files) {
-  constexpr size_t kDigest = 64;
-  std::string content;
+  char digest[MCO_DIGEST];
   for (size_t at = 0; at < files.size();) {
     const size_t end = std::min(files.find('\n', at), files.size());
     const size_t space = std::min(files.find(' ', at), end);
     const std::string path = files.substr(std::min(space + 1, end), end - std::min(space + 1, end));
-    if (!ReadFile(path, &content)) return path + " is gone";
-    if (space - at != kDigest || files.compare(at, kDigest, Hex(content)) != 0) return path + " has changed";
+    if (mco_file_digest(path.c_str(), digest)) return path + " is gone or no plain file";
+    if (files.compare(at, space - at, digest) != 0) return path + " has changed";
     at = end + 1;
   }
   return "";
@@ -209,32 +194,32 @@ void CheckSource(const OpData& data) {
               "(MS_COMPILER_CACHE_PATH) so that the graph is compiled anew, or export the MindIR file again");
 }
 
-std::string FileName(const OpData& data, const std::string& key) {
-  return data.op + "-" + Hex(key).substr(0, kNameDigits) + ".mcop";
-}
-
-template <typename T>
-T Field(const std::string& raw, size_t at) {
-  T value;
-  std::memcpy(&value, raw.data() + at, sizeof(value));
-  return value;
-}
-
-// Puts the entry of `key` from a file of the form of ms_custom_ops/cache.py into the table; returns why it could not.
+// Puts the entry of `key` from a cache file into the table; returns why it could not.
 std::string LoadFile(const std::string& path, const std::string& key) {
-  constexpr size_t kHeader = 24;
-  std::string raw;
-  if (!ReadFile(path, &raw)) return "no such file";
-  if (raw.size() < kHeader || raw.compare(0, 4, "MCOC") != 0) return "not a program cache file";
-  if (Field<uint32_t>(raw, 4) != kCacheVersion) return "a cache file of another version";
-  const uint64_t key_bytes = Field<uint32_t>(raw, 8), program_bytes = Field<uint64_t>(raw, 16);
-  const uint64_t body = raw.size() - kHeader;
-  if (key_bytes > body || program_bytes != body - key_bytes) return "the file is truncated";
-  if (raw.compare(kHeader, key_bytes, key) != 0) return "the file belongs to another key or is corrupt";
   char error[kErrorBytes] = "";
-  const auto* program = reinterpret_cast<const uint8_t*>(raw.data() + kHeader + key_bytes);
-  if (mco_table_put(key.c_str(), program, program_bytes, error, sizeof(error))) return error;
-  return "";
+  uint8_t* program = nullptr;
+  size_t size = 0;
+  const int status = mco_cache_read(path.c_str(), key.c_str(), &program, &size, error, sizeof(error));
+  if (status < 0) return status == -ENOENT ? "no such file" : std::strerror(-status);
+  if (status > 0) return error;
+  const int refused = mco_table_put(key.c_str(), program, size, error, sizeof(error));
+  mco_cache_free(program);
+  return refused ? error : "";
+}
+
+std::string Key(const OpData& data, const Tensors& t) {
+  std::vector<const char*> dtypes;
+  std::vector<int> ndims;
+  std::vector<const int64_t*> shapes;
+  for (size_t i : data.inputs)
+    dtypes.push_back(t.dtypes[i]), ndims.push_back(t.ndims[i]), shapes.push_back(t.shapes[i]);
+  auto write = [&](char* out, size_t size) {
+    return mco_cache_key(data.prefix.c_str(), static_cast<int>(dtypes.size()), dtypes.data(), ndims.data(),
+                         shapes.data(), out, size);
+  };
+  std::string key(write(nullptr, 0), 0);
+  write(&key[0], key.size() + 1);
+  return key;
 }
 
 const mco_program* Find(const OpData& data, const std::string& key) {
@@ -245,9 +230,11 @@ const mco_program* Find(const OpData& data, const std::string& key) {
     std::lock_guard<std::mutex> lock(State().mutex);
     if (!State().folder.empty() && State().folder != data.folder) folders.push_back(State().folder);
   }
+  char name[MCO_CACHE_NAME], error[kErrorBytes] = "";
+  if (mco_cache_name(data.op.c_str(), key.c_str(), name, error, sizeof(error))) throw Error(error);
   std::string looked = "the memory of this process";
   for (const std::string& folder : folders) {
-    const std::string path = folder + "/" + FileName(data, key);
+    const std::string path = folder + "/" + name;
     const std::string reason = LoadFile(path, key);
     if (reason.empty()) return mco_table_find(key.c_str());
     looked += ", " + path + " (" + reason + ")";
@@ -279,9 +266,7 @@ void Bind(OpData* data, const Tensors& t) {
   std::string all = data->All(t);
   if (!data->empty) {
     CheckSource(*data);
-    std::string key = data->prefix + "|";
-    for (size_t i = 0; i < data->inputs.size(); i++) key += (i ? ";" : "") + t.Text(data->inputs[i]);
-    data->program = Find(*data, key);
+    data->program = Find(*data, Key(*data, t));
     int inputs = 0, outputs = 0, scalars = 0;
     mco_program_counts(data->program, &inputs, &outputs, &scalars);
     const int wanted_inputs = static_cast<int>(data->inputs.size());
@@ -334,9 +319,6 @@ MCO_API void mco_set_cache_folder(const char* folder) {
   std::lock_guard<std::mutex> lock(State().mutex);
   State().folder = folder;
 }
-
-// 64 hexadecimal digits of the SHA-256 of `size` bytes and a zero: the hash that file names are made of.
-MCO_API void mco_sha256(const char* data, size_t size, char* out) { mco::Sha256::Hex(data, size, out); }
 
 // MindSpore calls this once per kernel, before the first run. The text of an exception thrown here would be lost, so
 // it is kept for mco_op.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256 (FIPS 180-4) of a short text: names the files of the program cache exactly as Python's hashlib does.
+// SHA-256 (FIPS 180-4), for names and contents of the program cache.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,24 +10,17 @@ namespace mco {
 
 class Sha256 {
  public:
+  static constexpr size_t kBytes = 32;
+
   // Writes 64 lower-case hexadecimal digits and a terminating zero.
   static void Hex(const char* data, size_t size, char out[65]) {
     Sha256 hash;
     hash.Update(reinterpret_cast<const uint8_t*>(data), size);
-    hash.Finish(size);
-    for (size_t i = 0; i < 8; i++) {
-      for (int d = 0; d < 8; d++) out[8 * i + d] = "0123456789abcdef"[(hash.h_[i] >> (28 - 4 * d)) & 15];
-    }
-    out[64] = 0;
+    hash.FinishHex(out);
   }
 
- private:
-  static constexpr size_t kBlock = 64;
-  static constexpr size_t kLengthAt = 56;
-
-  static uint32_t Rotate(uint32_t x, int n) { return (x >> n) | (x << (32 - n)); }
-
   void Update(const uint8_t* data, size_t size) {
+    total_ += size;
     while (size > 0) {
       const size_t take = size < kBlock - used_ ? size : kBlock - used_;
       std::memcpy(block_.data() + used_, data, take);
@@ -36,14 +29,29 @@ class Sha256 {
     }
   }
 
-  void Finish(uint64_t size) {
+  void Finish(uint8_t out[kBytes]) {
+    const uint64_t bits = total_ * 8;
     const uint8_t one = 0x80, zero = 0;
     Update(&one, 1);
     while (used_ != kLengthAt) Update(&zero, 1);
-    uint8_t bits[8];
-    for (int i = 0; i < 8; i++) bits[i] = static_cast<uint8_t>((size * 8) >> (56 - 8 * i));
-    Update(bits, sizeof(bits));
+    uint8_t length[8];
+    for (int i = 0; i < 8; i++) length[i] = static_cast<uint8_t>(bits >> (56 - 8 * i));
+    Update(length, sizeof(length));
+    for (size_t i = 0; i < kBytes; i++) out[i] = static_cast<uint8_t>(h_[i / 4] >> (24 - 8 * (i % 4)));
   }
+
+  void FinishHex(char out[65]) {
+    uint8_t bytes[kBytes];
+    Finish(bytes);
+    for (size_t i = 0; i < 2 * kBytes; i++) out[i] = "0123456789abcdef"[bytes[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    out[2 * kBytes] = 0;
+  }
+
+ private:
+  static constexpr size_t kBlock = 64;
+  static constexpr size_t kLengthAt = 56;
+
+  static uint32_t Rotate(uint32_t x, int n) { return (x >> n) | (x << (32 - n)); }
 
   void Compress() {
     static constexpr uint32_t kRound[64] = {
@@ -80,6 +88,7 @@ class Sha256 {
                              0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::array<uint8_t, kBlock> block_{};
   size_t used_ = 0;
+  uint64_t total_ = 0;
 };
 
 }  // namespace mco

@@ -2,64 +2,140 @@
 """The on-disk cache of Programs: one file per content key, safe against crashes, other processes and foreign
 files.
 
-A file is ``magic "MCOC"``, ``u32 version``, ``u32 length of the key``, ``u32 CRC-32 of the rest``, ``u64
-length of the program``, the key (UTF-8), the program (:mod:`ms_custom_ops.program.codec`).
-``csrc/mindspore_glue.cc`` reads the same form.
+Key, file name and file form are those of ``csrc/cache_file.h``, which MindSpore's glue reads too. Files and a folder
+made here are the user's alone; what another user could have written is not read.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import errno
 import functools
-import hashlib
 import os
-import struct
+import secrets
+import stat
 import tempfile
 import threading
 import time
 import warnings
-import zlib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from ms_custom_ops.errors import CacheError
+from ms_custom_ops.engine.native import library_path
+from ms_custom_ops.errors import CacheError, describe
 
-MAGIC = b"MCOC"
-VERSION = 1
 SUFFIX = ".mcop"
-_HEADER = struct.Struct("<4sIIIQ")
-_NAME_DIGITS = 40
+_HEADER_BYTES, _NAME_BYTES, _ERROR_BYTES = 56, 192, 4096
 _TEMPORARY = ".tmp-"
-_ABANDONED_SECONDS = 3600
-_FILE_MODE = 0o644  # mkstemp's 0600 would make a shared folder useless to other users
+_ABANDONED_SECONDS = 600  # a writer takes milliseconds
+_FOLDER_MODE = 0o700
+
+
+@functools.cache
+def _library() -> ctypes.CDLL:
+    """The functions of csrc/cache_file.h; EngineMissingError when the native engine was not built."""
+    library = ctypes.CDLL(str(library_path()))
+    text, size, pointer = ctypes.c_char_p, ctypes.c_size_t, ctypes.POINTER
+    functions: dict[str, tuple[Any, list[Any]]] = {
+        "mco_cache_key": (
+            size,
+            [text, ctypes.c_int, pointer(text), pointer(ctypes.c_int), pointer(pointer(ctypes.c_int64)), text, size],
+        ),
+        "mco_cache_name": (ctypes.c_int, [text, text, text, text, size]),
+        "mco_cache_header": (ctypes.c_int, [text, text, size, text, text, size]),
+        "mco_cache_unpack": (ctypes.c_int, [text, size, text, pointer(size), text, size]),
+        "mco_cache_read": (ctypes.c_int, [text, text, pointer(ctypes.c_void_p), pointer(size), text, size]),
+        "mco_cache_free": (None, [ctypes.c_void_p]),
+    }
+    for name, (result, arguments) in functions.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+@functools.lru_cache(maxsize=4096)
+def content_key(prefix: str, tensors: tuple[tuple[tuple[int, ...], str], ...]) -> str:
+    """Key of a call: ``prefix`` and (shape, dtype) of its tensors, ``...|float16[1,2,16,64];float32[8]``."""
+    count = len(tensors)
+    shapes = [(ctypes.c_int64 * len(shape))(*shape) for shape, _ in tensors]
+    pointer = ctypes.POINTER(ctypes.c_int64)
+    arguments = (
+        prefix.encode(),
+        count,
+        (ctypes.c_char_p * count)(*[dtype.encode() for _, dtype in tensors]),
+        (ctypes.c_int * count)(*map(len, shapes)),
+        (pointer * count)(*[ctypes.cast(shape, pointer) for shape in shapes]),
+    )
+    out = ctypes.create_string_buffer(_library().mco_cache_key(*arguments, None, 0) + 1)
+    _library().mco_cache_key(*arguments, out, len(out))
+    return out.value.decode()
+
+
+def _encoded(op: str, key: str) -> tuple[bytes, bytes]:
+    """Both as C takes them."""
+    try:
+        encoded = op.encode(), key.encode()
+    except UnicodeEncodeError as error:
+        raise CacheError(
+            describe("program cache", "op and key", f"{error.object!r}", "text without lone surrogates")
+        ) from error
+    if b"\0" in encoded[0] + encoded[1]:
+        raise CacheError(describe("program cache", "op and key", f"{op!r}, {key!r}", "text without a zero character"))
+    return encoded
 
 
 def file_name(op: str, key: str) -> str:
-    """Name of the cache file of ``key``: short whatever the shapes and attributes, and readable in a
-    listing."""
-    return f"{op}-{hashlib.sha256(key.encode()).hexdigest()[:_NAME_DIGITS]}{SUFFIX}"
+    """Name of the cache file of ``key``: short whatever the shapes and attributes, and readable in a listing.
+
+    Raises:
+        CacheError: ``op`` is no name (a path separator, say).
+    """
+    out, text = ctypes.create_string_buffer(_NAME_BYTES), ctypes.create_string_buffer(_ERROR_BYTES)
+    if _library().mco_cache_name(*_encoded(op, key), out, text, _ERROR_BYTES):
+        raise CacheError(text.value.decode(errors="replace"))
+    return out.value.decode()
 
 
 def pack(key: str, program: bytes) -> bytes:
-    """File content of one entry."""
-    body = key.encode() + program
-    return _HEADER.pack(MAGIC, VERSION, len(key.encode()), zlib.crc32(body), len(program)) + body
+    """File content of one entry; CacheError when it is too large."""
+    out, text = ctypes.create_string_buffer(_HEADER_BYTES), ctypes.create_string_buffer(_ERROR_BYTES)
+    encoded = _encoded("", key)[1]
+    if _library().mco_cache_header(encoded, program, len(program), out, text, _ERROR_BYTES):
+        raise CacheError(text.value.decode(errors="replace"))
+    return out.raw + encoded + program
 
 
 def unpack(raw: bytes, key: str) -> bytes:
     """Program of the file content ``raw``; CacheError says why it is not an intact entry of ``key``."""
-    if len(raw) < _HEADER.size or raw[:4] != MAGIC:
-        raise CacheError("not a program cache file (no MCOC header)")
-    _, version, key_length, crc, program_length = _HEADER.unpack_from(raw)
-    if version != VERSION:
-        raise CacheError(f"cache file version {version}; this release reads version {VERSION}")
-    body = raw[_HEADER.size :]
-    if len(body) != key_length + program_length:
-        raise CacheError(f"{len(body)} bytes after the header instead of {key_length + program_length}: truncated")
-    if zlib.crc32(body) != crc:
-        raise CacheError("the CRC-32 does not match: the file is corrupt")
-    if body[:key_length] != key.encode():
-        raise CacheError("the file belongs to another key")
-    return body[key_length:]
+    begin, text = ctypes.c_size_t(), ctypes.create_string_buffer(_ERROR_BYTES)
+    if _library().mco_cache_unpack(raw, len(raw), _encoded("", key)[1], ctypes.byref(begin), text, _ERROR_BYTES):
+        raise CacheError(text.value.decode(errors="replace"))
+    return raw[begin.value :]
+
+
+def read_entry(path: Path, key: str) -> bytes:
+    """Program of the file at ``path``.
+
+    Raises:
+        OSError: it cannot be read.
+        CacheError: it is not an intact entry of ``key`` that only this user can have written.
+    """
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    text = ctypes.create_string_buffer(_ERROR_BYTES)
+    encoded = _encoded("", key)[1]
+    status = _library().mco_cache_read(
+        os.fsencode(path), encoded, ctypes.byref(program), ctypes.byref(size), text, _ERROR_BYTES
+    )
+    if status < 0:
+        raise OSError(-status, os.strerror(-status), str(path))
+    if status > 0:
+        raise CacheError(text.value.decode(errors="replace"))
+    try:
+        return ctypes.string_at(program, size.value)
+    finally:
+        _library().mco_cache_free(program)
 
 
 class ProgramCache:
@@ -74,6 +150,7 @@ class ProgramCache:
         self.folder = folder
         self.limit_bytes = limit_bytes
         self._warned = False
+        self._swept = False
         self._lock = threading.Lock()
 
     def path(self, op: str, key: str) -> Path | None:
@@ -86,14 +163,12 @@ class ProgramCache:
         if path is None:
             return None
         try:
-            raw = path.read_bytes()
+            program = read_entry(path, key)
         except FileNotFoundError:
             return None
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a zero in the folder's name
             self._warn(error, "read")
             return None
-        try:
-            program = unpack(raw, key)
         except CacheError as error:
             warnings.warn(
                 f"ms_custom_ops: ignoring the cache file {path}: {error}; it is written anew",
@@ -105,33 +180,41 @@ class ProgramCache:
         return program
 
     def put(self, op: str, key: str, program: bytes) -> Path | None:
-        """Writes the entry atomically; None when the folder does not take it."""
+        """Writes the entry atomically; None when the folder does not take it.
+
+        Raises:
+            CacheError: ``op`` is no name, ``key`` no text or the entry too large.
+        """
         path = self.path(op, key)
         if path is None or self.folder is None:
             return None
+        content = pack(key, program)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._write(path, pack(key, program))
+            self.folder.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+            self._write(path, content)
             self._trim(keep=path)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             self._warn(error, "write")
             return None
         return path
 
     def _write(self, path: Path, content: bytes) -> None:
-        handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=self.folder)
+        handle, temporary = tempfile.mkstemp(prefix=_TEMPORARY, dir=self.folder)  # of mode 0600
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
-                os.fchmod(file.fileno(), _FILE_MODE)
-            os.replace(temporary, path)
+            try:
+                os.replace(temporary, path)
+            except IsADirectoryError:
+                os.rename(path, f"{path}.{secrets.token_hex(4)}")  # somebody's folder in the entry's place
+                os.replace(temporary, path)
         except BaseException:
             os.unlink(temporary)
             raise
 
     def _touch(self, path: Path) -> None:
         try:
-            os.utime(path)
+            os.utime(path, follow_symlinks=False)
         except OSError as error:
             # The file was just read: a folder that is read-only or trimmed by another process costs only
             # recency.
@@ -139,42 +222,48 @@ class ProgramCache:
                 self._warn(error, "touch")
 
     def _trim(self, keep: Path) -> None:
-        if not self.limit_bytes or self.folder is None:
+        """Keeps the folder below the limit; drops, once at least, what writers that died left behind."""
+        if self._swept and not self.limit_bytes:
             return
-        files = self._files()
+        self._swept = True
+        files = []
+        for name, status in self._plain_files():
+            if name.endswith(SUFFIX):
+                files.append((status.st_mtime, status.st_size, name))
+            elif name.startswith(_TEMPORARY) and time.time() - status.st_mtime > _ABANDONED_SECONDS:
+                self._remove(name)
         total = sum(size for _, size, _ in files)
-        for _, size, path in sorted(files):
-            if total <= self.limit_bytes:
+        for _, size, name in sorted(files):
+            if not self.limit_bytes or total <= self.limit_bytes:
                 return
-            if path != str(keep):
-                Path(path).unlink(missing_ok=True)
+            if name != keep.name:
+                self._remove(name)
                 total -= size
 
-    def _files(self) -> list[tuple[float, int, str]]:
-        """(time of last use, size, path) of every entry; drops what writers that died left behind."""
+    def _remove(self, name: str) -> None:
         assert self.folder is not None
-        files = []
+        with contextlib.suppress(FileNotFoundError):  # another process was faster
+            os.unlink(self.folder / name)
+
+    def _plain_files(self) -> Iterator[tuple[str, os.stat_result]]:
+        assert self.folder is not None
         with os.scandir(self.folder) as entries:
             for entry in entries:
-                try:
-                    status = entry.stat()
-                except FileNotFoundError:  # another process removed it since the listing
-                    continue
-                if entry.name.endswith(SUFFIX):
-                    files.append((status.st_mtime, status.st_size, entry.path))
-                elif entry.name.startswith(_TEMPORARY) and time.time() - status.st_mtime > _ABANDONED_SECONDS:
-                    Path(entry.path).unlink(missing_ok=True)
-        return files
+                with contextlib.suppress(FileNotFoundError):
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(status.st_mode):
+                        yield entry.name, status
 
-    def _warn(self, error: OSError, doing: str) -> None:
+    def _warn(self, error: OSError | ValueError, doing: str) -> None:
         with self._lock:
             if self._warned:
                 return
             self._warned = True
-        number = errno.errorcode.get(error.errno or 0, "unknown errno")
+        number = errno.errorcode.get(getattr(error, "errno", None) or 0, "no errno")
+        reason = getattr(error, "strerror", None) or str(error)
         warnings.warn(
             f"ms_custom_ops: cannot {doing} the program cache folder {self.folder} ({number}: "
-            f"{error.strerror}); going on with programs in memory. Set MS_CUSTOM_OPS_CACHE_DIR to a "
+            f"{reason}); going on with programs in memory. Set MS_CUSTOM_OPS_CACHE_DIR to a "
             "writable folder, or to 'off' to keep them in memory without this warning.",
             RuntimeWarning,
             stacklevel=3,

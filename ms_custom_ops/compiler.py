@@ -2,9 +2,8 @@
 """From an op, shapes, dtypes, attributes and a chip to its Program: memory, then the disk cache, then
 tracing.
 
-A Program is found by its key, a text that both this module and ``csrc/mindspore_glue.cc`` can write: a prefix
-(op, IR version, source hash, chip, attributes, which optional tensors are there) and the signature of the
-tensors that are there, in the order of the op's arguments. Needs no MindSpore.
+A Program is found by its key: a prefix (op, IR version, source hash, chip, attributes, which optional tensors are
+there) and dtype and shape of the tensors that are there, in the order of the op's arguments. Needs no MindSpore.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ms_custom_ops.cache import default_cache
+from ms_custom_ops.cache import content_key, default_cache
 from ms_custom_ops.errors import EngineError, OpArgumentError, describe
 from ms_custom_ops.program import codec, ir
 from ms_custom_ops.program.dtypes import SIZE
@@ -73,16 +72,11 @@ class Call:
     @property
     def key(self) -> str:
         """The content key."""
-        return self.prefix + "|" + signature([(shape, dtype) for _, shape, dtype in self.inputs])
+        return content_key(self.prefix, tuple((shape, dtype) for _, shape, dtype in self.inputs))
 
 
 _memory: dict[str, CompiledOp] = {}
 _lock = threading.RLock()  # one trace at a time: kernels build their Program through module state
-
-
-def signature(tensors: Sequence[tuple[Sequence[int], str]]) -> str:
-    """``float16[1,2,16,64];float32[8]``: dtype and shape of each tensor."""
-    return ";".join(f"{dtype}[{','.join(str(size) for size in shape)}]" for shape, dtype in tensors)
 
 
 def key_prefix(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], soc: str) -> str:

@@ -1,25 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exported functions of csrc/mindspore_glue.cc that need no MindSpore, and what it refuses."""
+"""What csrc/mindspore_glue.cc refuses."""
 
 from __future__ import annotations
 
-import ctypes
-import hashlib
+import os
 from pathlib import Path
 
 import pytest
 from attention_nets import run_python
 
-from ms_custom_ops.mindspore.custom import _extension
-
-
-@pytest.mark.parametrize("size", [0, 1, 3, 55, 56, 57, 63, 64, 65, 119, 120, 128, 1000])
-def test_sha256_is_python_s(size: int) -> None:
-    data = bytes(i * 7 % 251 for i in range(size))
-    out = ctypes.create_string_buffer(65)
-    _extension().mco_sha256(ctypes.c_char_p(data), ctypes.c_size_t(size), out)
-    assert out.value.decode() == hashlib.sha256(data).hexdigest()
-
+from ms_custom_ops.cache import file_name
 
 FOREIGN = """
 import mindspore as ms
@@ -61,10 +51,13 @@ CASES = {
     "positions": ({**ATTRIBUTES, "mco_inputs": [1]}, "attribute mco_inputs is out of range"),
     "source": (
         {**ATTRIBUTES, "mco_files": f"{'0' * 64} /no/such/kernel.py\n"},
-        "toy: the graph was compiled from kernel sources 0123, but /no/such/kernel.py is gone; accepted: the same "
-        "sources",
+        "toy: the graph was compiled from kernel sources 0123, but /no/such/kernel.py is gone or no plain file; "
+        "accepted: the same sources",
     ),
-    "edited": ({**ATTRIBUTES, "mco_files": "edited-after-import /dev/null\n"}, "but /dev/null has changed; accepted"),
+    "edited": (
+        {**ATTRIBUTES, "mco_files": f"edited-after-import {__file__}\n"},
+        f"but {__file__} has changed; accepted",
+    ),
 }
 
 
@@ -78,3 +71,14 @@ def test_custom_op_of_somebody_else(tmp_path: Path, mode: str) -> None:
     assert len(refusals) == len(CASES) and "[2. 2. 2.]" in done.stdout
     for (name, (_, text)), line in zip(CASES.items(), refusals, strict=True):
         assert line.startswith(f"refused {name} ") and text in line
+
+
+def test_a_fifo_in_the_program_s_place_does_not_wait(tmp_path: Path) -> None:
+    path = tmp_path / "programs" / file_name("toy", "toy|float16[3]")
+    path.parent.mkdir()
+    os.mkfifo(path)
+    cases = {"fifo": {**ATTRIBUTES, "mco_cache": str(path.parent)}}
+    cases["source"] = {**ATTRIBUTES, "mco_files": f"{'0' * 64} {path}\n"}
+    done = run_python(FOREIGN.format(mode="GRAPH", cases=cases), tmp_path, MS_CUSTOM_OPS_CACHE_DIR="off")
+    assert done.returncode == 0, done.stderr
+    assert f"{path} (not a plain file)" in done.stdout and f"but {path} is gone or no plain file" in done.stdout
