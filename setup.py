@@ -30,7 +30,7 @@ class ParallelBuildExt(build_ext):
 ENGINE = Extension(
     "ms_custom_ops._engine",
     sources=sorted(glob("csrc/*.cc")),  # csrc/tests is the fuzz driver
-    depends=sorted(glob("csrc/**/*.h", recursive=True)),
+    depends=sorted(glob("csrc/**/*.h", recursive=True) + glob("csrc/*.inc")),
     language="c++",
     extra_compile_args=[
         "-std=c++17",

@@ -11,7 +11,6 @@ namespace {
 
 constexpr int64_t kMaskPerRepeat = 3;
 constexpr int64_t kAllPattern = 7, kFirstOfFour = 3;
-constexpr int kSrc = 1, kBits = 2, kCount = 3;
 
 // Repeats, elements of every repeat but the last, elements of the last.
 struct Shape {
@@ -20,7 +19,8 @@ struct Shape {
 };
 
 Shape shape_of(const Machine& m, const Instr& in, int lanes) {
-  const int64_t kind = in.attrs[0], mask0 = m.raw_arg(in, 0), repeat = m.arg(in, 1);
+  const int64_t kind = in.attrs[isa::vreduce::mask_kind], mask0 = m.raw_arg(in, isa::vreduce::mask0),
+                repeat = m.arg(in, isa::vreduce::repeat);
   if (kind == kMaskCount) return {repeat, lanes, lanes};
   if (mask0 < 0) m.refuse(in, "mask0", std::to_string(mask0), "0 or more");
   if (kind == kMaskPerRepeat) return {mask0 ? repeat : 0, mask0, mask0};
@@ -44,20 +44,16 @@ bool keeps(int64_t pattern, int64_t e) {
 
 void check_vreduce(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_dtype(p, in, 0, kMoved);
-  need_same_dtype(p, in, 0, kSrc);
-  need_dtype(p, in, kCount, bit(U32));
-  const int64_t kind = in.attrs[0];
-  if (kind != kMaskCount && kind != kMaskCounter && kind != kMaskPerRepeat) {
-    refuse(p, in, "mask_kind", std::to_string(kind), "0, 2 or 3");
-  }
-  need_attr(p, in, "pattern", 0, kAllPattern);
+  need_dtype(p, in, isa::vreduce::dst, kMoved);
+  need_same_dtype(p, in, isa::vreduce::dst, isa::vreduce::src0);
+  need_dtype(p, in, isa::vreduce::count, bit(U32));
 }
 
 void run_vreduce(Machine& m, const Instr& in) {
-  const int size = in.tensors[kSrc].size;
+  const int size = in.tensors[isa::vreduce::src0].size;
   const Shape s = shape_of(m, in, int(kVectorBytes / size));
-  const int64_t blk = m.arg(in, 2), rep = m.arg(in, 3), bits_rep = m.arg(in, 4), pattern = in.attrs[1];
+  const int64_t blk = m.arg(in, isa::vreduce::src0_blk), rep = m.arg(in, isa::vreduce::src0_rep),
+                bits_rep = m.arg(in, isa::vreduce::src1_rep), pattern = in.attrs[isa::vreduce::pattern];
   const int64_t per_block = kBlockBytes / size;
   Span need, bits_need;
   for (int64_t r : {std::max<int64_t>(s.repeats - 2, 0), s.repeats - 1}) {
@@ -65,8 +61,8 @@ void run_vreduce(Machine& m, const Instr& in) {
     need.add(0, Wide(r) * rep + reach(s.elements(r), blk, size));
     if (pattern == 0) bits_need.add(0, Wide(r) * bits_rep + ceil_div(s.elements(r), 8));
   }
-  const uint8_t* raw_bits = m.read(in, kBits, bits_need.lo, bits_need.hi);
-  const uint8_t* src = m.read(in, kSrc, need.lo, need.hi);
+  const uint8_t* raw_bits = m.read(in, isa::vreduce::src1, bits_need.lo, bits_need.hi);
+  const uint8_t* src = m.read(in, isa::vreduce::src0, need.lo, need.hi);
   const std::vector<uint8_t> bits(raw_bits, raw_bits + (pattern == 0 ? int64_t(bits_need.hi) : 0));
   auto kept = [&](int64_t r, int64_t e) {
     return pattern == 0 ? (bits[size_t(r * bits_rep + e / 8)] >> (e % 8) & 1) != 0 : keeps(pattern, e);
@@ -75,8 +71,8 @@ void run_vreduce(Machine& m, const Instr& in) {
   for (int64_t r = 0; r < s.repeats; ++r) {
     for (int64_t e = 0; e < s.elements(r); ++e) total += kept(r, e);
   }
-  uint8_t* dst = m.write(in, 0, 0, Wide(total) * size);
-  uint8_t* count = m.write(in, kCount, 0, 4);
+  uint8_t* dst = m.write(in, isa::vreduce::dst, 0, Wide(total) * size);
+  uint8_t* count = m.write(in, isa::vreduce::count, 0, 4);
   std::vector<uint8_t> row;
   for (int64_t r = 0; r < s.repeats; ++r) {
     row.clear();

@@ -18,7 +18,7 @@ struct Conv {
 
 template <class T>
 void multiply(Machine& m, const Instr& in, const Conv& c, T* out, bool accumulate, void (*gemm)(const GemmJob<T>&)) {
-  const DType t = in.tensors[1].dtype;
+  const DType t = in.tensors[isa::conv2d::fm].dtype;
   const int64_t chunk = std::min(c.depth, kChunk), whole = round_up(chunk, c.k0);
   T* a = reinterpret_cast<T*>(m.arena.scratch(0, c.rows * whole * int64_t(sizeof(T))));
   T* b = reinterpret_cast<T*>(m.arena.scratch(1, c.cout * whole * int64_t(sizeof(T))));
@@ -50,8 +50,9 @@ const uint8_t* unfold(Machine& m, const Instr& in, const Window& w, int64_t colu
     low = std::min(low, block);
     high = std::max(high, block);
   });
-  const uint8_t* fm = low > high ? nullptr : m.read(in, 1, Wide(low) * kBlockBytes, Wide(high + 1) * kBlockBytes);
-  const PadBlock pad = pad_block(m, in, 1);
+  const uint8_t* fm =
+      low > high ? nullptr : m.read(in, isa::conv2d::fm, Wide(low) * kBlockBytes, Wide(high + 1) * kBlockBytes);
+  const PadBlock pad = pad_block(m, in, isa::conv2d::fm, isa::conv2d::pad_value);
   uint8_t* out = m.arena.scratch(3, columns * rows * kBlockBytes);
   each([&](int64_t at, int64_t block) {
     std::memcpy(out + at * kBlockBytes, block < 0 ? pad.bytes : fm + block * kBlockBytes, size_t(kBlockBytes));
@@ -62,34 +63,38 @@ const uint8_t* unfold(Machine& m, const Instr& in, const Window& w, int64_t colu
 }  // namespace
 
 void check_conv2d(const Program& p, const Instr& in) {
-  need_other_scope(p, in, 1, 2);
-  const DType a = in.tensors[1].dtype;
-  need_dtype(p, in, 1, kFloats | bit(I8) | bit(U8));
-  need_same_dtype(p, in, 1, 2);
-  need_dtype(p, in, 0, a == I8 ? bit(I32) : a == U8 ? bit(I32) | bit(U32) : a == F16 ? bit(F16) | bit(F32) : bit(F32));
+  need_other_scope(p, in, isa::conv2d::fm, isa::conv2d::weight);
+  const DType a = in.tensors[isa::conv2d::fm].dtype;
+  need_dtype(p, in, isa::conv2d::fm, kFloats | bit(I8) | bit(U8));
+  need_same_dtype(p, in, isa::conv2d::fm, isa::conv2d::weight);
+  need_dtype(p, in, isa::conv2d::dst,
+             a == I8    ? bit(I32)
+             : a == U8  ? bit(I32) | bit(U32)
+             : a == F16 ? bit(F16) | bit(F32)
+                        : bit(F32));
 }
 
 void run_conv2d(Machine& m, const Instr& in) {
-  const Window w = Window::of(m, in, true);
-  const int64_t c1 = ranged(m, in, "c1", in.attrs[0]), cout = ranged(m, in, "cout", in.attrs[1]);
+  const Window w = Window::of_attributes(m, in, isa::conv2d::pad_l);
+  const int64_t c1 = in.attrs[isa::conv2d::c1], cout = in.attrs[isa::conv2d::cout];
   if (cout % kFractalSide) {
     m.refuse(in, "cout", std::to_string(cout), format("a multiple of %lld", (long long)kFractalSide));
   }
   if (!c1 || !cout) return;
-  const int64_t size = in.tensors[1].size, out_size = in.tensors[0].size;
+  const int64_t size = in.tensors[isa::conv2d::fm].size, out_size = in.tensors[isa::conv2d::dst].size;
   Conv c;
   c.k0 = kBlockBytes / size;
   c.rows = round_up(w.out_w * w.out_h, kFractalSide);
   const int64_t columns = c1 * w.filter_w() * w.filter_h();
   c.depth = columns * c.k0;
   c.cout = cout;
-  uint8_t* dst = m.write(in, 0, 0, Wide(c.rows) * cout * out_size);
-  c.b = m.read(in, 2, 0, Wide(c.depth) * cout * size);
+  uint8_t* dst = m.write(in, isa::conv2d::dst, 0, Wide(c.rows) * cout * out_size);
+  c.b = m.read(in, isa::conv2d::weight, 0, Wide(c.depth) * cout * size);
   c.a = unfold(m, in, w, columns, c.rows);
-  const bool accumulate = in.attrs.back() == 0;
-  if (in.tensors[0].dtype == F32) {
+  const bool accumulate = in.attrs[isa::conv2d::init] == 0;
+  if (in.tensors[isa::conv2d::dst].dtype == F32) {
     multiply<float>(m, in, c, reinterpret_cast<float*>(dst), accumulate, m.kernels.gemm);
-  } else if (in.tensors[0].dtype != F16) {
+  } else if (in.tensors[isa::conv2d::dst].dtype != F16) {
     multiply<int32_t>(m, in, c, reinterpret_cast<int32_t*>(dst), accumulate, m.kernels.gemm_int);
   } else {  // accumulated in float32, rounded at the end
     const int64_t count = c.rows * cout;

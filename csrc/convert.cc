@@ -141,10 +141,8 @@ void check_vconv(const Program& p, const Instr& in) {
     need_scope(p, in, i, kOnChip);
     need_dtype(p, in, i, (bit(kDTypes) - 1) & ~bit(BOOL));
   }
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  need_attr(p, in, "round_mode", 0, kLastMode);
-  const DType dst = in.tensors[0].dtype, src = in.tensors[1].dtype;
-  if (in.attrs[2] && (src != I32 || dst != F16)) {
+  const DType dst = in.tensors[isa::vconv::dst].dtype, src = in.tensors[isa::vconv::src].dtype;
+  if (in.attrs[isa::vconv::has_deq] && (src != I32 || dst != F16)) {
     refuse(p, in, "conversion with deqscale", format("%s to %s", kDTypeName[src], kDTypeName[dst]), "int32 to float16");
   }
 }
@@ -152,13 +150,19 @@ void check_vconv(const Program& p, const Instr& in) {
 void run_vconv(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
-  const Value scale = m.value_arg(in, in.op->shape.mask0 + 3, F16);
-  const Conversion convert{m.kernels,        in.tensors[1].dtype, in.tensors[0].dtype, int(in.attrs[1]),
-                           in.attrs[2] != 0, m.saturate,          float(scale.f),      m.wrap_int};
+  const Value scale = m.value_arg(in, isa::vconv::deqscale, F16);
+  const Conversion convert{m.kernels,
+                           in.tensors[isa::vconv::src].dtype,
+                           in.tensors[isa::vconv::dst].dtype,
+                           int(in.attrs[isa::vconv::round_mode]),
+                           in.attrs[isa::vconv::has_deq] != 0,
+                           m.saturate,
+                           float(scale.f),
+                           m.wrap_int};
   if (p.empty()) return;
   const Lanes &d = p.operand[0], &s = p.operand[1];
-  const uint8_t* src = m.read(in, 1, s.lo, s.hi);
-  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  const uint8_t* src = m.read(in, isa::vconv::src, s.lo, s.hi);
+  uint8_t* dst = m.write(in, isa::vconv::dst, d.lo, d.hi);
   const bool apart = !overlap(dst, d, src, s);
   if (apart && p.flat) return convert(dst, src, p.flat);
   alignas(64) uint8_t from[kVectorBytes + 64] = {}, to[kVectorBytes + 64];

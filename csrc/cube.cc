@@ -25,30 +25,30 @@ struct Cube {
   int64_t c_panel;           // elements between columns of fractals of C
 };
 
-int64_t k0_of(const Instr& in) { return kBlockBytes / in.tensors[1].size; }
+int64_t k0_of(const Instr& in) { return kBlockBytes / in.tensors[isa::mmad::fm].size; }
 
 void check_cube(const Program& p, const Instr& in) {
   for (int i = 0; i < 3; ++i) need_scope(p, in, i, kOnChip);
-  const DType a = in.tensors[1].dtype, b = in.tensors[2].dtype;
-  need_dtype(p, in, 1, kFloats | kBytes8);
+  const DType a = in.tensors[isa::mmad::fm].dtype, b = in.tensors[isa::mmad::filter].dtype;
+  need_dtype(p, in, isa::mmad::fm, kFloats | kBytes8);
   const bool mixed = a != b && (kBytes8 & bit(a)) && (kBytes8 & bit(b));
-  if (!mixed) need_same_dtype(p, in, 1, 2);
+  if (!mixed) need_same_dtype(p, in, isa::mmad::fm, isa::mmad::filter);
   const uint32_t accepted = mixed || a == I8 ? bit(I32)
                             : a == U8        ? bit(I32) | bit(U32)
                             : a == F16       ? bit(F16) | bit(F32)
                                              : bit(F32);
-  need_dtype(p, in, 0, accepted);
+  need_dtype(p, in, isa::mmad::dst, accepted);
 }
 
 // Whole fractals are unpacked where only part of them counts; `a` and `b` are on-chip and padded.
 template <class T>
 bool unpack(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const uint8_t* b, int64_t first, int64_t k,
             T* a_out, T* b_out, int64_t lda) {
-  const DType ta = in.tensors[1].dtype, tb = in.tensors[2].dtype;
+  const DType ta = in.tensors[isa::mmad::fm].dtype, tb = in.tensors[isa::mmad::filter].dtype;
   const int64_t k0 = k0_of(in), q = first / k0, whole = round_up(k, k0);
   bool exact;
   if (c.vector) {
-    const int64_t size = in.tensors[1].size;
+    const int64_t size = in.tensors[isa::mmad::fm].size;
     uint8_t* row = m.arena.scratch(3, whole * size);
     std::memset(row, 0, size_t(whole * size));
     std::memcpy(row, a + first * size, size_t(k * size));
@@ -96,9 +96,9 @@ void multiply_half(Machine& m, const Instr& in, const Cube& c, const uint8_t* a,
 
 void run_cube(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const uint8_t* b, uint8_t* dst,
               bool accumulate) {
-  if (in.tensors[0].dtype == F16) {
+  if (in.tensors[isa::mmad::dst].dtype == F16) {
     multiply_half(m, in, c, a, b, dst, accumulate);
-  } else if (in.tensors[0].dtype == F32) {
+  } else if (in.tensors[isa::mmad::dst].dtype == F32) {
     multiply<float>(m, in, c, a, b, reinterpret_cast<float*>(dst), accumulate, m.kernels.gemm);
   } else {
     multiply<int32_t>(m, in, c, a, b, reinterpret_cast<int32_t*>(dst), accumulate, m.kernels.gemm_int);
@@ -113,12 +113,6 @@ Wide fractal_end(int64_t outer_count, Wide outer, int64_t k, int64_t k0, Wide in
   return Wide(outer_count - 1) * outer + (kFractalSide - 1) * kBlockBytes + std::max(last_full, last);
 }
 
-constexpr int64_t kMaxSide = int64_t(1) << 31;  // keeps every product below in 128 bits; memory ends long before
-
-void need_side(const Machine& m, const Instr& in, const char* name, int64_t v) {
-  if (v > kMaxSide) m.refuse(in, name, std::to_string(v), format("0 to %lld", (long long)kMaxSide));
-}
-
 Wide c_end(const Cube& c, int64_t size) {
   return (Wide(c.n / kFractalSide - 1) * c.c_panel + Wide(c.m) * kFractalSide) * size;
 }
@@ -128,12 +122,12 @@ Wide c_end(const Cube& c, int64_t size) {
 void check_mmad(const Program& p, const Instr& in) { check_cube(p, in); }
 
 void run_mmad(Machine& m, const Instr& in) {
-  const int64_t rows = m.arg(in, 0), k = m.arg(in, 1), columns = m.arg(in, 2);
-  need_side(m, in, "m", rows);
-  need_side(m, in, "k", k);
-  need_side(m, in, "n", columns);
+  const int64_t rows = m.arg(in, isa::mmad::m), k = m.arg(in, isa::mmad::k), columns = m.arg(in, isa::mmad::n);
+  ranged(m, in, isa::mmad::m, rows);
+  ranged(m, in, isa::mmad::k, k);
+  ranged(m, in, isa::mmad::n, columns);
   if (!rows || !k || !columns) return;
-  const int64_t k0 = k0_of(in), k1 = ceil_div(k, k0), size = in.tensors[1].size;
+  const int64_t k0 = k0_of(in), k1 = ceil_div(k, k0), size = in.tensors[isa::mmad::fm].size;
   Cube c;
   c.vector = rows == 1;
   c.m = c.vector ? 1 : round_up(rows, kFractalSide);
@@ -144,20 +138,19 @@ void run_mmad(Machine& m, const Instr& in) {
   c.b_inner = c.n / kFractalSide * kFractalBytes;
   c.c_panel = round_up(rows, kFractalSide) * kFractalSide;
   const Wide a_end = c.vector ? Wide(k) * size : fractal_end(c.m / kFractalSide, c.a_outer, k, k0, c.a_inner, size);
-  const uint8_t* a = m.read(in, 1, 0, a_end);
-  const uint8_t* b = m.read(in, 2, 0, fractal_end(c.n / kFractalSide, kFractalBytes, k, k0, c.b_inner, size));
-  run_cube(m, in, c, a, b, m.write(in, 0, 0, c_end(c, in.tensors[0].size)), in.attrs[0] != 0);
+  const uint8_t* a = m.read(in, isa::mmad::fm, 0, a_end);
+  const uint8_t* b =
+      m.read(in, isa::mmad::filter, 0, fractal_end(c.n / kFractalSide, kFractalBytes, k, k0, c.b_inner, size));
+  run_cube(m, in, c, a, b, m.write(in, isa::mmad::dst, 0, c_end(c, in.tensors[isa::mmad::dst].size)),
+           in.attrs[isa::mmad::accumulate] != 0);
 }
 
-void check_matmul(const Program& p, const Instr& in) {
-  check_cube(p, in);
-  for (const char* name : {"m", "k", "n"}) need_attr(p, in, name, 0, kMaxSide);
-}
+void check_matmul(const Program& p, const Instr& in) { check_cube(p, in); }
 
 void run_matmul(Machine& m, const Instr& in) {
-  const int64_t rows = in.attrs[0], k = in.attrs[1], columns = in.attrs[2];
+  const int64_t rows = in.attrs[isa::matmul::m], k = in.attrs[isa::matmul::k], columns = in.attrs[isa::matmul::n];
   if (!rows || !k || !columns) return;
-  const int64_t k0 = k0_of(in), size = in.tensors[1].size;
+  const int64_t k0 = k0_of(in), size = in.tensors[isa::matmul::a].size;
   Cube c;
   c.vector = false;
   c.m = round_up(rows, kFractalSide);
@@ -167,9 +160,12 @@ void run_matmul(Machine& m, const Instr& in) {
   c.a_inner = c.m * kBlockBytes;
   c.b_inner = c.n * kBlockBytes;
   c.c_panel = c.m * kFractalSide;
-  const uint8_t* a = m.read(in, 1, 0, fractal_end(c.m / kFractalSide, kFractalBytes, k, k0, c.a_inner, size));
-  const uint8_t* b = m.read(in, 2, 0, fractal_end(c.n / kFractalSide, kFractalBytes, k, k0, c.b_inner, size));
-  run_cube(m, in, c, a, b, m.write(in, 0, 0, c_end(c, in.tensors[0].size)), in.attrs[3] == 0);
+  const uint8_t* a =
+      m.read(in, isa::matmul::a, 0, fractal_end(c.m / kFractalSide, kFractalBytes, k, k0, c.a_inner, size));
+  const uint8_t* b =
+      m.read(in, isa::matmul::b, 0, fractal_end(c.n / kFractalSide, kFractalBytes, k, k0, c.b_inner, size));
+  run_cube(m, in, c, a, b, m.write(in, isa::matmul::dst, 0, c_end(c, in.tensors[isa::matmul::dst].size)),
+           in.attrs[isa::matmul::init] == 0);
 }
 
 }  // namespace mco

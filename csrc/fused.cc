@@ -13,6 +13,11 @@ namespace {
 constexpr int kScales = 16, kHalf = int(kBlockBytes / 2);
 constexpr uint32_t kBytes = bit(I8) | bit(U8);
 
+static_assert(int(isa::binary::src0) == int(isa::vadddeqrelu::src0) &&
+                  int(isa::binary::src1) == int(isa::vadddeqrelu::src1) &&
+                  int(isa::vsels0::sel) == int(isa::vselss::sel) && int(isa::vsels0::mode) == int(isa::vselss::mode),
+              "one handler reads both");
+
 // The low bits of an integral value; NaN and infinities give 0.
 void store_low_bits(uint8_t* to, DType dst, double whole) {
   uint64_t bits = 0;
@@ -41,30 +46,28 @@ void put_product(const Machine& m, uint8_t* to, DType dst, float product) {
 
 void check_mulconv(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  need_dtype(p, in, 0, kBytes);
-  need_dtype(p, in, 1, bit(F16));
-  need_same_dtype(p, in, 1, 2);
+  need_dtype(p, in, isa::binary::dst, kBytes);
+  need_dtype(p, in, isa::binary::src0, bit(F16));
+  need_same_dtype(p, in, isa::binary::src0, isa::binary::src1);
 }
 
 void check_adddeq(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  need_dtype(p, in, 0, bit(F16));
-  need_dtype(p, in, 1, bit(I32));
-  need_same_dtype(p, in, 1, 2);
+  need_dtype(p, in, isa::vadddeqrelu::dst, bit(F16));
+  need_dtype(p, in, isa::vadddeqrelu::src0, bit(I32));
+  need_same_dtype(p, in, isa::vadddeqrelu::src0, isa::vadddeqrelu::src1);
 }
 
 void run_two_sources(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
   const bool product = in.op->code == 0;
-  const float scale = product ? 0 : float(m.value_arg(in, in.op->shape.mask0 + 3, F16).f);
+  const float scale = product ? 0 : float(m.value_arg(in, isa::vadddeqrelu::deqscale, F16).f);
   if (p.empty()) return;
   const Lanes &d = p.operand[0], &a = p.operand[1], &b = p.operand[2];
-  const uint8_t* s0 = m.read(in, 1, a.lo, a.hi);
-  const uint8_t* s1 = m.read(in, 2, b.lo, b.hi);
-  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  const uint8_t* s0 = m.read(in, isa::binary::src0, a.lo, a.hi);
+  const uint8_t* s1 = m.read(in, isa::binary::src1, b.lo, b.hi);
+  uint8_t* dst = m.write(in, isa::binary::dst, d.lo, d.hi);
   alignas(64) uint8_t x[kVectorBytes + 64] = {}, y[kVectorBytes + 64] = {}, out[kVectorBytes + 64] = {};
   for (int64_t r = 0; r < p.repeats; ++r) {
     gather_lanes(x, s0 + r * a.rep, a, p, p.on(r));
@@ -73,7 +76,7 @@ void run_two_sources(Machine& m, const Instr& in) {
       uint8_t* to = out + lane * d.size;
       if (product) {
         const float z = load_float(x + lane * 2, F16) * load_float(y + lane * 2, F16);
-        put_product(m, to, in.tensors[0].dtype, rounded(z, F16, m.saturate));
+        put_product(m, to, in.tensors[isa::binary::dst].dtype, rounded(z, F16, m.saturate));
       } else {
         const int32_t sum = int32_t(uint32_t(load_int(x + lane * 4, I32)) + uint32_t(load_int(y + lane * 4, I32)));
         const float z = dequantized(sum, scale, m.saturate);
@@ -86,28 +89,25 @@ void run_two_sources(Machine& m, const Instr& in) {
 
 void check_select_scalars(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  if (in.tensors.size() > 2) need_same_dtype(p, in, 0, 2);
-  const int64_t mode = in.attrs[1];
-  if (mode < 0 || mode > 2) refuse(p, in, "mode", std::to_string(mode), "0, 1 or 2");
+  if (in.tensors.size() > 2) need_same_dtype(p, in, isa::vsels0::dst, isa::vsels0::src1);
 }
 
 void run_select_scalars(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
   const bool both = in.op->code == 1;
-  const DType t = in.tensors[0].dtype;
-  const int size = kSize[t], at = in.op->shape.mask0 + 3;
+  const DType t = in.tensors[isa::vsels0::dst].dtype;
+  const int size = kSize[t];
   uint8_t first[8] = {}, second[8] = {};
-  value_to_bits(m.value_arg(in, at, t), t, first);
-  if (both) value_to_bits(m.value_arg(in, at + 1, t), t, second);
+  value_to_bits(m.value_arg(in, both ? isa::vselss::scalar : isa::vsels0::scalar, t), t, first);
+  if (both) value_to_bits(m.value_arg(in, isa::vselss::scalar1, t), t, second);
   if (p.repeats == 0) return;
-  const int64_t bytes = p.lanes / 8, step = in.attrs[1] ? bytes : 0;
-  const uint8_t* sel = m.read(in, 1, 0, Wide(p.repeats - 1) * step + bytes);
+  const int64_t bytes = p.lanes / 8, step = in.attrs[isa::vsels0::mode] ? bytes : 0;
+  const uint8_t* sel = m.read(in, isa::vsels0::sel, 0, Wide(p.repeats - 1) * step + bytes);
   if (p.empty()) return;
   const Lanes& d = p.operand[0];
-  const uint8_t* src = both ? nullptr : m.read(in, 2, p.operand[1].lo, p.operand[1].hi);
-  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  const uint8_t* src = both ? nullptr : m.read(in, isa::vsels0::src1, p.operand[1].lo, p.operand[1].hi);
+  uint8_t* dst = m.write(in, isa::vsels0::dst, d.lo, d.hi);
   alignas(64) uint8_t x[kVectorBytes + 64] = {}, bits[kMaxLanes / 8];
   for (int64_t r = 0; r < p.repeats; ++r) {
     if (!both) gather_lanes(x, src + r * p.operand[1].rep, p.operand[1], p, p.on(r));
@@ -125,14 +125,9 @@ void run_select_scalars(Machine& m, const Instr& in) {
 
 void check_conv_deq(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  need_dtype(p, in, 0, kBytes);
-  need_dtype(p, in, 1, bit(I16));
-  need_attr(p, in, "high", 0, 1);
-  need_attr(p, in, "vector", 0, 1);
-  if (in.attrs[2]) need_dtype(p, in, 2, bit(U64));
-  const DType t = p.exprs.dtype(in.args[size_t(arg_index(*in.op, "deqscale"))]);
-  if (is_float(t)) refuse(p, in, "dtype of deqscale", kDTypeName[t], "an integer");
+  need_dtype(p, in, isa::vconv_deq::dst, kBytes);
+  need_dtype(p, in, isa::vconv_deq::src, bit(I16));
+  if (in.attrs[isa::vconv_deq::vector]) need_dtype(p, in, isa::vconv_deq::scale, bit(U64));
 }
 
 // int16 to 8 bits by a scale word: multiplier in bits 31..0, offset in bits 45..37.
@@ -148,22 +143,22 @@ static void put_by_word(uint8_t* to, DType dst, int16_t x, uint64_t word) {
 void run_conv_deq(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
-  const uint64_t word = uint64_t(m.raw_arg(in, in.op->shape.mask0 + 3));
+  const uint64_t word = uint64_t(m.raw_arg(in, isa::vconv_deq::deqscale));
   if (p.empty()) return;
-  const bool vector = in.attrs[2] != 0;
-  const int64_t high = in.attrs[1] ? kHalf : 0;
-  const DType t = in.tensors[0].dtype;
+  const bool vector = in.attrs[isa::vconv_deq::vector] != 0;
+  const int64_t high = in.attrs[isa::vconv_deq::high] ? kHalf : 0;
+  const DType t = in.tensors[isa::vconv_deq::dst].dtype;
   const Lanes &d = p.operand[0], &s = p.operand[1];
   uint64_t words[kScales];
   std::fill(words, words + kScales, word);
-  if (vector) std::memcpy(words, m.read(in, 2, 0, sizeof words), sizeof words);
-  const uint8_t* src = m.read(in, 1, s.lo, s.hi);
+  if (vector) std::memcpy(words, m.read(in, isa::vconv_deq::scale, 0, sizeof words), sizeof words);
+  const uint8_t* src = m.read(in, isa::vconv_deq::src, s.lo, s.hi);
   auto place = [&](int lane) { return lane / kHalf * d.blk + lane % kHalf + high; };
   Span span;
   for (int64_t r : {int64_t(0), std::max<int64_t>(p.repeats - 2, 0), p.repeats - 1}) {
     each_lane(p, r, [&](int lane) { span.add(Wide(r) * d.rep + place(lane), Wide(r) * d.rep + place(lane) + 1); });
   }
-  uint8_t* dst = m.write(in, 0, span.lo, span.hi);
+  uint8_t* dst = m.write(in, isa::vconv_deq::dst, span.lo, span.hi);
   alignas(64) uint8_t x[kVectorBytes + 64] = {};
   for (int64_t r = 0; r < p.repeats; ++r) {
     gather_lanes(x, src + r * s.rep, s, p, p.on(r));
@@ -173,16 +168,11 @@ void run_conv_deq(Machine& m, const Instr& in) {
   }
 }
 
-void check_mode(const Program& p, const Instr& in) {
-  need_attr(p, in, "which", 0, 1);
-  need_attr(p, in, "value", 0, 1);
-}
-
 void run_mode(Machine& m, const Instr& in) {
-  if (in.attrs[0] == 0) {
-    m.saturate = in.attrs[1] == 0;
+  if (in.attrs[isa::set_mode::which] == 0) {
+    m.saturate = in.attrs[isa::set_mode::value] == 0;
   } else {
-    m.wrap_int = in.attrs[1] != 0;
+    m.wrap_int = in.attrs[isa::set_mode::value] != 0;
   }
 }
 

@@ -9,15 +9,12 @@ namespace mco {
 
 namespace {
 
-constexpr int kGatherSrc = 1, kGatherOffset = 2;
-constexpr int kBiSrc = 1, kBiWeight = 2, kBiOffset = 3;
-
 // base + the byte offset of every lane, one per lane and repeat; what lanes that are off hold is not read.
 std::vector<int64_t> lane_offsets(Machine& m, const Instr& in, const Plan& p, int64_t base) {
-  const DType t = in.tensors[kGatherOffset].dtype;
+  const DType t = in.tensors[isa::vgather::offset].dtype;
   const Wide last = Wide(p.repeats - 1) * p.lanes;
   const Wide lo = p.by_bits ? p.first * 4 : 0, hi = (last + (p.by_bits ? p.end : p.last)) * 4;
-  const uint8_t* at = m.read(in, kGatherOffset, lo, hi);
+  const uint8_t* at = m.read(in, isa::vgather::offset, lo, hi);
   std::vector<int64_t> offsets(size_t(p.repeats) * size_t(p.lanes));
   for (int64_t r = 0; r < p.repeats; ++r) {
     each_lane(p, r, [&](int lane) {
@@ -43,23 +40,22 @@ Span span_of(const Plan& p, const std::vector<int64_t>& offsets, int size) {
 
 void check_gather(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  need_dtype(p, in, 0, kMoved);
-  need_same_dtype(p, in, 0, 1);
-  need_dtype(p, in, kGatherOffset, bit(U32) | bit(I32));
+  need_dtype(p, in, isa::vgather::dst, kMoved);
+  need_same_dtype(p, in, isa::vgather::dst, isa::vgather::src);
+  need_dtype(p, in, isa::vgather::offset, bit(U32) | bit(I32));
 }
 
 void run_vgather(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
-  const int64_t base = m.arg(in, in.op->shape.mask0 + 3);
+  const int64_t base = m.arg(in, isa::vgather::base);
   if (p.empty()) return;
   const std::vector<int64_t> offsets = lane_offsets(m, in, p, base);
-  const int size = in.tensors[0].size;
+  const int size = in.tensors[isa::vgather::dst].size;
   const Span s = span_of(p, offsets, size);
-  const uint8_t* src = m.read(in, kGatherSrc, s.lo, s.hi);
+  const uint8_t* src = m.read(in, isa::vgather::src, s.lo, s.hi);
   const Lanes& d = p.operand[0];
-  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  uint8_t* dst = m.write(in, isa::vgather::dst, d.lo, d.hi);
   alignas(64) uint8_t dense[kVectorBytes + 64] = {};
   for (int64_t r = 0; r < p.repeats; ++r) {
     each_lane(p, r, [&](int lane) {
@@ -72,14 +68,14 @@ void run_vgather(Machine& m, const Instr& in) {
 void run_vscatter(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
-  const int64_t base = m.arg(in, in.op->shape.mask0 + 3);
+  const int64_t base = m.arg(in, isa::vscatter::base);
   if (p.empty()) return;
   const std::vector<int64_t> offsets = lane_offsets(m, in, p, base);
-  const int size = in.tensors[0].size;
+  const int size = in.tensors[isa::vscatter::dst].size;
   const Lanes& l = p.operand[0];
-  const uint8_t* src = m.read(in, kGatherSrc, l.lo, l.hi);
+  const uint8_t* src = m.read(in, isa::vscatter::src, l.lo, l.hi);
   const Span s = span_of(p, offsets, size);
-  uint8_t* dst = m.write(in, 0, s.lo, s.hi);
+  uint8_t* dst = m.write(in, isa::vscatter::dst, s.lo, s.hi);
   alignas(64) uint8_t dense[kVectorBytes + 64] = {};
   for (int64_t r = 0; r < p.repeats; ++r) {
     gather_lanes(dense, src + r * l.rep, l, p, p.on(r));
@@ -91,20 +87,21 @@ void run_vscatter(Machine& m, const Instr& in) {
 
 void check_gatherb(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_same_dtype(p, in, 0, 1);
-  need_dtype(p, in, kGatherOffset, bit(U32));
+  need_same_dtype(p, in, isa::vgatherb::dst, isa::vgatherb::src);
+  need_dtype(p, in, isa::vgatherb::offset, bit(U32));
 }
 
 void run_vgatherb(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0), blk = m.arg(in, 1), rep = m.arg(in, 2);
+  const int64_t repeat = m.arg(in, isa::vgatherb::repeat), blk = m.arg(in, isa::vgatherb::dst_blk),
+                rep = m.arg(in, isa::vgatherb::dst_rep);
   if (repeat == 0) return;
-  const uint8_t* at = m.read(in, kGatherOffset, 0, Wide(repeat) * kBlocks * 4);
+  const uint8_t* at = m.read(in, isa::vgatherb::offset, 0, Wide(repeat) * kBlocks * 4);
   std::vector<uint32_t> heads(size_t(repeat) * kBlocks);
   std::memcpy(heads.data(), at, heads.size() * 4);
   Span s;
   for (uint32_t head : heads) s.add(head, Wide(head) + kBlockBytes);
-  const uint8_t* src = m.read(in, kGatherSrc, s.lo, s.hi);
-  uint8_t* dst = m.write(in, 0, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
+  const uint8_t* src = m.read(in, isa::vgatherb::src, s.lo, s.hi);
+  uint8_t* dst = m.write(in, isa::vgatherb::dst, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
   uint8_t dense[kVectorBytes];
   for (int64_t r = 0; r < repeat; ++r) {
     for (int b = 0; b < kBlocks; ++b)
@@ -115,16 +112,17 @@ void run_vgatherb(Machine& m, const Instr& in) {
 
 void check_bcb(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_dtype(p, in, 0, kMoved);
-  need_same_dtype(p, in, 0, 1);
+  need_dtype(p, in, isa::vbcb::dst, kMoved);
+  need_same_dtype(p, in, isa::vbcb::dst, isa::vbcb::src);
 }
 
 void run_vbcb(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0), blk = m.arg(in, 1), rep = m.arg(in, 2);
+  const int64_t repeat = m.arg(in, isa::vbcb::repeat), blk = m.arg(in, isa::vbcb::dst_blk),
+                rep = m.arg(in, isa::vbcb::dst_rep);
   if (repeat == 0) return;
-  const int size = in.tensors[0].size;
-  const uint8_t* src = m.read(in, 1, 0, Wide(repeat) * kBlocks * size);
-  uint8_t* dst = m.write(in, 0, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
+  const int size = in.tensors[isa::vbcb::dst].size;
+  const uint8_t* src = m.read(in, isa::vbcb::src, 0, Wide(repeat) * kBlocks * size);
+  uint8_t* dst = m.write(in, isa::vbcb::dst, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
   for (int64_t r = 0; r < repeat; ++r) {
     uint8_t row[kBlocks * 4];
     std::memcpy(row, src + r * kBlocks * size, size_t(kBlocks * size));
@@ -137,18 +135,17 @@ void run_vbcb(Machine& m, const Instr& in) {
 
 void check_vci(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  need_dtype(p, in, 0, kNumeric);
+  need_dtype(p, in, isa::constant::dst, kNumeric);
 }
 
 void run_vci(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
-  const DType t = in.tensors[0].dtype;
-  const Value start = m.value_arg(in, in.op->shape.mask0 + 3, t);
+  const DType t = in.tensors[isa::constant::dst].dtype;
+  const Value start = m.value_arg(in, isa::constant::scalar, t);
   if (p.empty()) return;
   const Lanes& d = p.operand[0];
-  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  uint8_t* dst = m.write(in, isa::constant::dst, d.lo, d.hi);
   alignas(64) uint8_t dense[kVectorBytes + 64] = {};
   for (int64_t r = 0; r < p.repeats; ++r) {
     each_lane(p, r, [&](int lane) {
@@ -164,18 +161,15 @@ void run_vci(Machine& m, const Instr& in) {
   }
 }
 
-void check_copy(const Program& p, const Instr& in) {
-  check_bcb(p, in);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-}
+void check_copy(const Program& p, const Instr& in) { check_bcb(p, in); }
 
 void run_vcopy(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
   if (p.empty()) return;
   const Lanes &d = p.operand[0], &s = p.operand[1];
-  const uint8_t* src = m.read(in, 1, s.lo, s.hi);
-  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  const uint8_t* src = m.read(in, isa::unary::src, s.lo, s.hi);
+  uint8_t* dst = m.write(in, isa::unary::dst, d.lo, d.hi);
   alignas(64) uint8_t dense[kVectorBytes + 64] = {};
   for (int64_t r = 0; r < p.repeats; ++r) {
     gather_lanes(dense, src + r * s.rep, s, p, p.on(r));
@@ -183,11 +177,7 @@ void run_vcopy(Machine& m, const Instr& in) {
   }
 }
 
-void check_padding(const Program& p, const Instr& in) {
-  check_copy(p, in);
-  need_attr(p, in, "pad_mode", 0, 2);
-  need_attr(p, in, "pad_side", 0, 1);
-}
+void check_padding(const Program& p, const Instr& in) { check_copy(p, in); }
 
 // The block beside block x of n elements: nearest, mirrored with or without the edge.
 static void border(uint8_t* to, const uint8_t* x, int size, int64_t mode, bool right) {
@@ -214,13 +204,14 @@ void run_vpadding(Machine& m, const Instr& in) {
         span.add(Wide(r) * s.rep + Wide(b) * s.blk, Wide(r) * s.rep + Wide(b) * s.blk + kBlockBytes);
     }
   }
-  const uint8_t* src = m.read(in, 1, span.lo, span.hi);
-  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  const uint8_t* src = m.read(in, isa::vpadding::src, span.lo, span.hi);
+  uint8_t* dst = m.write(in, isa::vpadding::dst, d.lo, d.hi);
   alignas(64) uint8_t dense[kVectorBytes + 64] = {};
   for (int64_t r = 0; r < p.repeats; ++r) {
     for (int b = 0; b < kBlocks; ++b) {
       if (block_on(p, b, r))
-        border(dense + b * kBlockBytes, src + r * s.rep + b * s.blk, s.size, in.attrs[1], in.attrs[2] != 0);
+        border(dense + b * kBlockBytes, src + r * s.rep + b * s.blk, s.size, in.attrs[isa::vpadding::pad_mode],
+               in.attrs[isa::vpadding::pad_side] != 0);
     }
     scatter_lanes(dst + r * d.rep, dense, d, p, p.on(r));
   }
@@ -228,21 +219,19 @@ void run_vpadding(Machine& m, const Instr& in) {
 
 void check_vbi(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  need_attr(p, in, "repeat_mode", 0, 1);
-  need_dtype(p, in, 0, kScores);
-  need_same_dtype(p, in, 0, kBiSrc);
-  need_same_dtype(p, in, 0, kBiWeight);
-  need_dtype(p, in, kBiOffset, bit(U32));
+  need_dtype(p, in, isa::vbi::dst, kScores);
+  need_same_dtype(p, in, isa::vbi::dst, isa::vbi::src0);
+  need_same_dtype(p, in, isa::vbi::dst, isa::vbi::src1);
+  need_dtype(p, in, isa::vbi::offset, bit(U32));
 }
 
 void run_vbi(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
-  const int64_t steps = m.arg(in, in.op->shape.mask0 + 3);
+  const int64_t steps = m.arg(in, isa::vbi::h_repeat);
   if (p.empty() || steps == 0) return;
-  const bool per_block = in.attrs[1] != 0;
-  const DType t = in.tensors[0].dtype;
+  const bool per_block = in.attrs[isa::vbi::repeat_mode] != 0;
+  const DType t = in.tensors[isa::vbi::dst].dtype;
   const int size = kSize[t], width = p.lanes / kBlocks;
   Span heads_span, weight_span, src_span;
   for (int64_t r = 0; r < p.repeats; ++r) {
@@ -257,8 +246,8 @@ void run_vbi(Machine& m, const Instr& in) {
       }
     }
   }
-  const uint8_t* at = m.read(in, kBiOffset, heads_span.lo, heads_span.hi);
-  const uint8_t* w = m.read(in, kBiWeight, weight_span.lo, weight_span.hi);
+  const uint8_t* at = m.read(in, isa::vbi::offset, heads_span.lo, heads_span.hi);
+  const uint8_t* w = m.read(in, isa::vbi::src1, weight_span.lo, weight_span.hi);
   const std::vector<uint8_t> head_bytes(at + int64_t(heads_span.lo), at + int64_t(heads_span.hi));
   const std::vector<uint8_t> weights(w + int64_t(weight_span.lo), w + int64_t(weight_span.hi));
   auto head = [&](int64_t r, int64_t h, int b) {
@@ -272,9 +261,9 @@ void run_vbi(Machine& m, const Instr& in) {
       }
     });
   }
-  const uint8_t* src = m.read(in, kBiSrc, src_span.lo, src_span.hi);
+  const uint8_t* src = m.read(in, isa::vbi::src0, src_span.lo, src_span.hi);
   const Lanes& d = p.operand[0];
-  uint8_t* dst = m.write(in, 0, d.lo, d.hi);
+  uint8_t* dst = m.write(in, isa::vbi::dst, d.lo, d.hi);
   alignas(64) uint8_t dense[kVectorBytes + 64] = {};
   for (int64_t r = 0; r < p.repeats; ++r) {
     each_lane(p, r, [&](int lane) {

@@ -11,19 +11,6 @@ namespace mco {
 
 namespace {
 
-struct Range {
-  const char* name;
-  int64_t low, high;
-};
-
-constexpr Range kRanges[] = {
-    {"pad_l", 0, 255},      {"pad_r", 0, 255},      {"pad_t", 0, 255},     {"pad_b", 0, 255},      {"l1_h", 1, 32767},
-    {"l1_w", 1, 32767},     {"stride_w", 1, 63},    {"stride_h", 1, 63},   {"filter_w", 1, 255},   {"filter_h", 1, 255},
-    {"dilation_w", 1, 255}, {"dilation_h", 1, 255}, {"first_w", 0, 65535}, {"first_h", 0, 65535},  {"k_ext", 0, 65535},
-    {"m_ext", 0, 65535},    {"k_start", 0, 65535},  {"m_start", 0, 65535}, {"channels", 0, 65535}, {"c1", 0, 4095},
-    {"cout", 0, 65520},     {"jump", 0, 127},       {"repeat", 0, 255},
-};
-
 // Byte range [lo, hi) that a set of 32-byte blocks takes.
 struct Extent {
   int64_t low = INT64_MAX, high = INT64_MIN;
@@ -36,98 +23,102 @@ struct Extent {
 
 const uint8_t* read_blocks(Machine& m, const Instr& in, const Extent& e) {
   if (e.empty()) return nullptr;
-  return m.read(in, 1, Wide(e.low) * kBlockBytes, Wide(e.high + 1) * kBlockBytes);
+  return m.read(in, isa::load3dv1::src, Wide(e.low) * kBlockBytes, Wide(e.high + 1) * kBlockBytes);
 }
 
 }  // namespace
 
-int64_t ranged(const Machine& m, const Instr& in, const char* name, int64_t value) {
-  for (const Range& r : kRanges) {
-    if (std::strcmp(r.name, name) != 0) continue;
-    if (value < r.low || value > r.high) {
-      m.refuse(in, name, std::to_string(value), format("%lld to %lld", (long long)r.low, (long long)r.high));
-    }
-    return value;
-  }
-  fail("%s: %s has no range", in.op->name.c_str(), name);
-}
+namespace {
 
-int64_t ranged_arg(const Machine& m, const Instr& in, const char* name) {
-  return ranged(m, in, name, m.arg(in, arg_index(*in.op, name)));
-}
-
-Window Window::of(const Machine& m, const Instr& in, bool attributes) {
-  const auto& names = attributes ? in.op->attrs : in.op->args;
-  const int first = attributes ? attr_index(*in.op, "pad_l") : arg_index(*in.op, "pad_l");
+Window checked(const Machine& m, const Instr& in, const std::array<int64_t, kWindowValues>& v) {
   Window w;
-  for (int i = 0; i < 12; ++i) {
-    const int64_t value = attributes ? in.attrs[size_t(first + i)] : m.arg(in, first + i);
-    w.v[i] = ranged(m, in, names[size_t(first + i)].c_str(), value);
-  }
-  const int64_t span_w = (w.v[8] - 1) * w.v[10] + 1, span_h = (w.v[9] - 1) * w.v[11] + 1;
-  const int64_t whole_w = w.width() + w.v[0] + w.v[1], whole_h = w.height() + w.v[2] + w.v[3];
+  w.v = v;
+  const int64_t span_w = (w.filter_w() - 1) * w.dilation_w() + 1, span_h = (w.filter_h() - 1) * w.dilation_h() + 1;
+  const int64_t whole_w = w.width() + w.pad_l() + w.pad_r(), whole_h = w.height() + w.pad_t() + w.pad_b();
   if (span_w > whole_w || span_h > whole_h) {
     m.refuse(in, "span of the filter", format("%lld x %lld", (long long)span_w, (long long)span_h),
              format("at most %lld x %lld", (long long)whole_w, (long long)whole_h));
   }
   w.last_x = whole_w - span_w;
   w.last_y = whole_h - span_h;
-  w.out_w = w.last_x / w.v[6] + 1;
-  w.out_h = w.last_y / w.v[7] + 1;
+  w.out_w = w.last_x / w.stride_w() + 1;
+  w.out_h = w.last_y / w.stride_h() + 1;
   return w;
 }
 
-Start start_of(const Machine& m, const Instr& in, const Window& w) {
-  Start s{ranged_arg(m, in, "first_w"), ranged_arg(m, in, "first_h"), 0, 0};
+}  // namespace
+
+Window Window::of_arguments(const Machine& m, const Instr& in, int pad_l) {
+  std::array<int64_t, kWindowValues> v;
+  for (int i = 0; i < kWindowValues; ++i) v[size_t(i)] = ranged_arg(m, in, pad_l + i);
+  return checked(m, in, v);
+}
+
+Window Window::of_attributes(const Machine& m, const Instr& in, int pad_l) {
+  std::array<int64_t, kWindowValues> v;
+  for (int i = 0; i < kWindowValues; ++i) v[size_t(i)] = in.attrs[size_t(pad_l + i)];
+  return checked(m, in, v);
+}
+
+Start start_of(const Machine& m, const Instr& in, const Window& w, int fetch_w) {
+  // fetch_w, fetch_h, first_w, first_h follow each other in both instructions.
+  using namespace isa::col2img;
+  static_assert(isa::load3dv1::fetch_h - isa::load3dv1::fetch_w == fetch_h - isa::col2img::fetch_w &&
+                    isa::load3dv1::first_w - isa::load3dv1::fetch_w == first_w - isa::col2img::fetch_w &&
+                    isa::load3dv1::first_h - isa::load3dv1::fetch_w == first_h - isa::col2img::fetch_w,
+                "the same order in load3dv1 and col2img");
+  const int at = fetch_w - isa::col2img::fetch_w;
+  Start s{ranged_arg(m, in, at + first_w), ranged_arg(m, in, at + first_h), 0, 0};
   if (s.first_w > w.last_x) {
     m.refuse(in, "first_w", std::to_string(s.first_w), format("0 to %lld", (long long)w.last_x));
   }
-  int64_t* const to[] = {&s.fetch_w, &s.fetch_h};
-  const int64_t count[] = {w.filter_w(), w.filter_h()};
-  const char* const names[] = {"fetch_w", "fetch_h"};
-  for (int i = 0; i < 2; ++i) {
-    *to[i] = m.arg(in, arg_index(*in.op, names[i]));
-    if (*to[i] >= count[i]) {
-      m.refuse(in, names[i], std::to_string(*to[i]), format("0 to %lld", (long long)(count[i] - 1)));
+  auto tap = [&](int index, int64_t count) {
+    const int64_t v = m.arg(in, index);
+    if (v >= count) {
+      m.refuse(in, in.op->args[size_t(index)].name, std::to_string(v), format("0 to %lld", (long long)(count - 1)));
     }
-  }
+    return v;
+  };
+  s.fetch_w = tap(fetch_w, w.filter_w());
+  s.fetch_h = tap(at + fetch_h, w.filter_h());
   return s;
 }
 
 void need_other_scope(const Program& p, const Instr& in, int first, int last) {
-  need_scope(p, in, 0, kOnChip);
+  need_scope(p, in, isa::load3dv1::dst, kOnChip);
   for (int i = first; i <= last; ++i) need_scope(p, in, i, kOnChip);
-  const Scope dst = p.buffers[in.tensors[0].buffer].scope;
+  const Scope dst = p.buffers[in.tensors[isa::load3dv1::dst].buffer].scope;
   for (int i = first; i <= last; ++i) {
     if (p.buffers[in.tensors[size_t(i)].buffer].scope == dst) {
-      refuse(p, in, "scope of dst", kScopeName[dst], "another scope than " + in.op->tensors[size_t(i)]);
+      refuse(p, in, "scope of dst", kScopeName[dst],
+             std::string("another scope than ") + in.op->tensors[size_t(i)].name);
     }
   }
 }
 
-PadBlock pad_block(const Machine& m, const Instr& in, int tensor) {
+PadBlock pad_block(const Machine& m, const Instr& in, int tensor, int value) {
   const DType t = in.tensors[size_t(tensor)].dtype;
   PadBlock pad;
   uint8_t one[8];
-  const int size = value_to_bits(m.value_arg(in, arg_index(*in.op, "pad_value"), t), t, one);
+  const int size = value_to_bits(m.value_arg(in, value, t), t, one);
   for (int i = 0; i < kBlockBytes; i += size) std::memcpy(pad.bytes + i, one, size_t(size));
   return pad;
 }
 
 void check_load3dv1(const Program& p, const Instr& in) {
-  need_other_scope(p, in, 1, 1);
-  need_same_dtype(p, in, 0, 1);
-  need_attr(p, in, "repeat_mode", 0, 1);
+  need_other_scope(p, in, isa::load3dv1::src, isa::load3dv1::src);
+  need_same_dtype(p, in, isa::load3dv1::dst, isa::load3dv1::src);
 }
 
 void run_load3dv1(Machine& m, const Instr& in) {
-  const Window w = Window::of(m, in, false);
-  const int64_t repeat = ranged_arg(m, in, "repeat"), c1 = ranged_arg(m, in, "c1"), jump = ranged_arg(m, in, "jump");
-  const Start s = start_of(m, in, w);
-  const PadBlock pad = pad_block(m, in, 0);
+  const Window w = Window::of_arguments(m, in, isa::load3dv1::pad_l);
+  const int64_t repeat = ranged_arg(m, in, isa::load3dv1::repeat), c1 = ranged_arg(m, in, isa::load3dv1::c1),
+                jump = ranged_arg(m, in, isa::load3dv1::jump);
+  const Start s = start_of(m, in, w, isa::load3dv1::fetch_w);
+  const PadBlock pad = pad_block(m, in, isa::load3dv1::dst, isa::load3dv1::pad_value);
   if (!repeat) return;
-  uint8_t* dst = m.write(in, 0, 0, wide_product(Wide(repeat - 1) * jump + 1, kFractalBytes));
-  const bool along_m = in.attrs[0] == 1;
+  uint8_t* dst = m.write(in, isa::load3dv1::dst, 0, wide_product(Wide(repeat - 1) * jump + 1, kFractalBytes));
+  const bool along_m = in.attrs[isa::load3dv1::repeat_mode] == 1;
   const int64_t tap0 = (c1 * w.filter_h() + s.fetch_h) * w.filter_w() + s.fetch_w;
   std::vector<int64_t> blocks(size_t(repeat * kFractalSide), -1);
   Extent extent;
@@ -152,9 +143,8 @@ void run_load3dv1(Machine& m, const Instr& in) {
 }
 
 void check_load3dv2(const Program& p, const Instr& in) {
-  need_other_scope(p, in, 1, 1);
-  need_same_dtype(p, in, 0, 1);
-  need_attr(p, in, "layout", 0, 2);
+  need_other_scope(p, in, isa::load3dv1::src, isa::load3dv1::src);
+  need_same_dtype(p, in, isa::load3dv2::dst, isa::load3dv2::src);
 }
 
 namespace {
@@ -192,13 +182,13 @@ void each_block(const Matrix& x, const Window& w, Use use) {
 
 void run_load3dv2(Machine& m, const Instr& in) {
   Matrix x;
-  x.layout = int(in.attrs[0]);
-  x.channels = ranged_arg(m, in, "channels");
-  const int64_t k_ext = ranged_arg(m, in, "k_ext"), m_ext = ranged_arg(m, in, "m_ext");
-  x.k_start = ranged_arg(m, in, "k_start");
-  x.m_start = ranged_arg(m, in, "m_start");
-  const Window w = Window::of(m, in, false);
-  const int64_t size = in.tensors[0].size;
+  x.layout = int(in.attrs[isa::load3dv2::layout]);
+  x.channels = ranged_arg(m, in, isa::load3dv2::channels);
+  const int64_t k_ext = ranged_arg(m, in, isa::load3dv2::k_ext), m_ext = ranged_arg(m, in, isa::load3dv2::m_ext);
+  x.k_start = ranged_arg(m, in, isa::load3dv2::k_start);
+  x.m_start = ranged_arg(m, in, isa::load3dv2::m_start);
+  const Window w = Window::of_arguments(m, in, isa::load3dv2::pad_l);
+  const int64_t size = in.tensors[isa::load3dv2::dst].size;
   x.k0 = kBlockBytes / size;
   if (x.channels % x.k0) {
     m.refuse(in, "channels", std::to_string(x.channels), format("a multiple of %lld", (long long)x.k0));
@@ -206,13 +196,13 @@ void run_load3dv2(Machine& m, const Instr& in) {
   if (!x.channels || !k_ext || !m_ext) return;
   x.rows = round_up(m_ext, x.layout == 0 ? kFractalSide : x.k0);
   x.columns = round_up(k_ext, x.layout == 0 ? x.k0 : kFractalSide);
-  uint8_t* dst = m.write(in, 0, 0, wide_product(Wide(x.rows) * x.columns, size));
+  uint8_t* dst = m.write(in, isa::load3dv2::dst, 0, wide_product(Wide(x.rows) * x.columns, size));
   Extent extent;
   each_block(x, w, [&](int64_t, int64_t, int64_t block) {
     if (block >= 0) extent.add(block);
   });
   const uint8_t* src = read_blocks(m, in, extent);
-  const PadBlock pad = pad_block(m, in, 0);
+  const PadBlock pad = pad_block(m, in, isa::load3dv2::dst, isa::load3dv2::pad_value);
   each_block(x, w, [&](int64_t i, int64_t b, int64_t block) {
     const uint8_t* from = block < 0 ? pad.bytes : src + block * kBlockBytes;
     for (int64_t c = 0; c < x.k0; ++c) {
@@ -223,20 +213,20 @@ void run_load3dv2(Machine& m, const Instr& in) {
 }
 
 void check_col2img(const Program& p, const Instr& in) {
-  need_scope(p, in, 0, kOnChip);
-  need_scope(p, in, 1, kOnChip);
-  need_dtype(p, in, 1, bit(F16) | bit(F32));
-  need_same_dtype(p, in, 1, 0);
+  need_scope(p, in, isa::col2img::dst, kOnChip);
+  need_scope(p, in, isa::col2img::src, kOnChip);
+  need_dtype(p, in, isa::col2img::src, bit(F16) | bit(F32));
+  need_same_dtype(p, in, isa::col2img::src, isa::col2img::dst);
 }
 
 void run_col2img(Machine& m, const Instr& in) {
-  const Window w = Window::of(m, in, false);
-  const int64_t repeat = ranged_arg(m, in, "repeat");
-  const Start s = start_of(m, in, w);
+  const Window w = Window::of_arguments(m, in, isa::col2img::pad_l);
+  const int64_t repeat = ranged_arg(m, in, isa::col2img::repeat);
+  const Start s = start_of(m, in, w, isa::col2img::fetch_w);
   if (!repeat) return;
-  const DType t = in.tensors[0].dtype;
+  const DType t = in.tensors[isa::col2img::dst].dtype;
   const int64_t size = kSize[t], row = kFractalSide * size, pixels = repeat * kFractalSide;
-  const uint8_t* src = m.read(in, 1, 0, Wide(pixels) * row);
+  const uint8_t* src = m.read(in, isa::col2img::src, 0, Wide(pixels) * row);
   std::vector<int64_t> places(size_t(pixels), -1);
   Extent extent;
   for (int64_t p = 0; p < pixels; ++p) {
@@ -246,7 +236,7 @@ void run_col2img(Machine& m, const Instr& in) {
     extent.add(places[size_t(p)]);
   }
   if (extent.empty()) return;
-  uint8_t* dst = m.write(in, 0, Wide(extent.low) * row, Wide(extent.high + 1) * row);
+  uint8_t* dst = m.write(in, isa::col2img::dst, Wide(extent.low) * row, Wide(extent.high + 1) * row);
   uint8_t* rows = m.arena.scratch(0, pixels * row);
   std::memcpy(rows, src, size_t(pixels * row));
   for (int64_t p = 0; p < pixels; ++p) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instruction table: names, operand roles, arguments, attributes and handlers, as in ms_custom_ops/program/isa.py.
+// The instruction table of ms_custom_ops/program/isa as C++ (isa_names.inc, isa_rows.inc, both generated), with the
+// check and the handler of each instruction.
 #pragma once
 
 #include <string>
@@ -15,25 +16,61 @@ struct Plan;
 using Handler = void (*)(Machine&, const Instr&);
 using Check = void (*)(const Program&, const Instr&);
 
+// Numbers of operands, arguments and attributes: isa::vadd::dst, isa::data_move::burst.
+namespace isa {
+#include "isa_names.inc"
+}
+
+// What an argument is; all but Value are integers, all but Mask, Word and Value are not negative.
+enum class ArgKind : uint8_t { Count, Bytes, Elements, Blocks, Fractals, Mask, Word, Value };
+
+struct OperandRow {
+  const char* name;
+  bool read, written;
+};
+struct ArgRow {
+  const char* name;
+  ArgKind kind;
+  int64_t low, high;
+};
+struct AttrRow {
+  const char* name;
+  int64_t low, high;
+  uint64_t listed;  // not 0: only the values whose bits are set
+  const char* accepted;
+  bool allows(int64_t v) const { return v >= low && v <= high && (listed == 0 || (listed >> v & 1)); }
+};
+
+// Rows that follow each other.
+template <class T>
+struct Rows {
+  const T* first = nullptr;
+  size_t count = 0;
+  size_t size() const { return count; }
+  const T& operator[](size_t i) const { return first[i]; }
+  const T* begin() const { return first; }
+  const T* end() const { return first + count; }
+};
+
 // Numbers of the arguments that give an instruction its lanes: operands with block strides, dst first.
 struct LaneShape {
   int operands = 0;
   int tensor[4] = {-1, -1, -1, -1};
   int blk[4] = {-1, -1, -1, -1}, rep[4] = {-1, -1, -1, -1};
-  int repeat = -1, mask0 = -1;
+  int repeat = -1, mask0 = -1, mask1 = -1;
+  int mask_kind = -1;  // attribute
 };
 
 struct OpInfo {
   std::string name;
-  std::vector<std::string> tensors, args, attrs;  // tensor names without their marks
-  std::vector<bool> written;                      // "*" and "+"
-  Check check;                                    // what can be refused while loading: dtypes, scopes, attributes
+  Rows<OperandRow> tensors;
+  Rows<ArgRow> args;
+  Rows<AttrRow> attrs;
+  Check check;  // what can be refused while loading: dtypes, scopes
   Handler run;
   int code;  // for handlers that serve several instructions
   LaneShape shape;
 };
-
-LaneShape lane_shape(const OpInfo& op);
 
 // Null when there is no such instruction.
 const OpInfo* find_op(const std::string& name);
@@ -42,9 +79,10 @@ const OpInfo* find_op(const std::string& name);
 // prepares what constant arguments allow. Throws Error.
 void check_instr(const Program& p, Instr& instr, Chunks* memory);
 
-// Number of an argument or attribute of the table; the name must exist.
-int arg_index(const OpInfo& op, const char* name);
-int attr_index(const OpInfo& op, const char* name);
+// Value of an argument, refused outside of the range of its row.
+int64_t ranged(const Machine& m, const Instr& instr, int index, int64_t value);
+// The same of an argument that must not be negative.
+int64_t ranged_arg(const Machine& m, const Instr& instr, int index);
 
 // Error "<op>: <what> is <given>; accepted: <accepted> [file:line]".
 [[noreturn]] void refuse(const Program& p, const Instr& instr, const std::string& what, const std::string& given,
@@ -54,7 +92,6 @@ int attr_index(const OpInfo& op, const char* name);
 void need_dtype(const Program& p, const Instr& instr, int tensor, uint32_t accepted);
 void need_same_dtype(const Program& p, const Instr& instr, int first, int other);
 void need_scope(const Program& p, const Instr& instr, int tensor, uint32_t scope_bits);
-void need_attr(const Program& p, const Instr& instr, const char* name, int64_t low, int64_t high);
 
 constexpr uint32_t bit(int n) { return 1u << n; }
 constexpr uint32_t kFloats = bit(F16) | bit(BF16) | bit(F32);

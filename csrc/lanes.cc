@@ -101,10 +101,10 @@ void set_mask(const Source& s, Plan& p) {
     p.count = p.last = p.lanes;
     return;
   }
-  const int64_t kind = s.instr.attrs[0];
+  const int64_t kind = s.instr.attrs[size_t(shape.mask_kind)];
   const int64_t mask0 = s.raw(at);
   if (kind == kMaskBits) {
-    const uint64_t high = uint64_t(s.raw(at + 1)), low = uint64_t(mask0);
+    const uint64_t high = uint64_t(s.raw(shape.mask1)), low = uint64_t(mask0);
     const bool beyond = p.lanes < 64 ? (low >> p.lanes || high) : p.lanes < 128 && high >> (p.lanes - 64) != 0;
     if (beyond) {
       s.refuse("mask",
@@ -173,27 +173,11 @@ void set_meeting(const Program& p, const Instr& instr, Plan& plan) {
 
 }  // namespace
 
-LaneShape lane_shape(const OpInfo& op) {
-  LaneShape s;
-  for (size_t i = 0; i < op.tensors.size() && s.operands < 4; ++i) {
-    const int blk = arg_index(op, (op.tensors[i] + "_blk").c_str());
-    if (blk < 0) continue;
-    s.tensor[s.operands] = int(i);
-    s.blk[s.operands] = blk;
-    s.rep[s.operands] = arg_index(op, (op.tensors[i] + "_rep").c_str());
-    ++s.operands;
-  }
-  s.repeat = arg_index(op, "repeat");
-  s.mask0 = arg_index(op, "mask0");
-  return s;
-}
-
 const Plan* make_plan(const Program& p, const Instr& instr, Chunks& memory) {
   const OpInfo& op = *instr.op;
   if (op.shape.operands == 0) return nullptr;
   for (size_t i = 0; i < instr.args.size(); ++i) {
-    const bool value = op.args[i] == "scalar" || op.args[i] == "deqscale";
-    if (!value && !p.exprs.is_constant(instr.args[i])) return nullptr;
+    if (op.args[i].kind != ArgKind::Value && !p.exprs.is_constant(instr.args[i])) return nullptr;
   }
   Plan plan;
   try {

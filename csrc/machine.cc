@@ -93,7 +93,7 @@ void fail_scalar(const Program& p, const EvalError& e, uint32_t loc) {
 
 void Machine::refuse_negative(const Instr& in, int index, int64_t given) const {
   const bool huge = program.exprs.dtype(in.args[size_t(index)]) == U64;
-  refuse(in, in.op->args[size_t(index)].c_str(), huge ? std::to_string(uint64_t(given)) : std::to_string(given),
+  refuse(in, in.op->args[size_t(index)].name, huge ? std::to_string(uint64_t(given)) : std::to_string(given),
          huge ? "less than 2**63" : "0 or more");
 }
 
@@ -138,7 +138,7 @@ uint8_t* Machine::read_any(const Instr& in, int tensor, Wide lo, Wide hi) {
   const size_t i = size_t(tensor);
   const Operand& o = in.tensors[i];
   if (uint8_t* at = near(o, in.loc, lo, hi, true)) return at;
-  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, true);
+  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[i].name, in.loc, lo, hi, true);
   if (observer_) report(&in, tensor, o, at, lo, hi, false, in.loc);
   return at;
 }
@@ -149,7 +149,7 @@ uint8_t* Machine::write_any(const Instr& in, int tensor, Wide lo, Wide hi) {
   const bool adds =
       atomic != kDTypes && program.buffers[o.buffer].scope == GM;  // to_gm decides what waits for its turn
   if (uint8_t* at = near(o, in.loc, lo, hi, !adds)) return at;
-  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[i].c_str(), in.loc, lo, hi, !adds);
+  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[i].name, in.loc, lo, hi, !adds);
   if (observer_) report(&in, tensor, o, at, lo, hi, true, in.loc);
   return at;
 }
@@ -172,7 +172,7 @@ uint8_t* Machine::move_operand(const Instr& in, int tensor, Wide extent, bool wr
     if (observer_) report(&in, tensor, o, at, 0, room, written, in.loc);
     return at;
   }
-  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[size_t(tensor)].c_str(), in.loc, 0, extent, !adds);
+  uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[size_t(tensor)].name, in.loc, 0, extent, !adds);
   if (observer_) report(&in, tensor, o, at, 0, extent, written, in.loc);
   return at;
 }

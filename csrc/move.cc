@@ -41,13 +41,13 @@ void copy_bursts(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src
 
 void land(Machine& m, const Instr& in, uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step,
           int64_t count, int64_t length) {
-  const bool adds = m.atomic != kDTypes && m.scope(in, 0) == GM;
+  const bool adds = m.atomic != kDTypes && m.scope(in, isa::data_move::dst) == GM;
   if (!adds) return copy_bursts(dst, dst_step, src, src_step, count, length);
   if (dst_step == length && src_step == length) {
-    m.to_gm(in, 0, dst, src, count * length);
+    m.to_gm(in, isa::data_move::dst, dst, src, count * length);
     return;
   }
-  for (int64_t n = 0; n < count; ++n) m.to_gm(in, 0, dst + n * dst_step, src + n * src_step, length);
+  for (int64_t n = 0; n < count; ++n) m.to_gm(in, isa::data_move::dst, dst + n * dst_step, src + n * src_step, length);
 }
 
 // Bursts of which some end behind the GM tensor on one side: what is read there is zero, what is written there is
@@ -70,17 +70,18 @@ void move_to_tail(Machine& m, const Instr& in, uint8_t* dst, int64_t dst_step, i
 }  // namespace
 
 void check_data_move(const Program& p, const Instr& in) {
-  need_scope(p, in, 0, bit(GM) | kOnChip);
-  if (p.buffers[in.tensors[0].buffer].scope == GM) need_scope(p, in, 1, kOnChip);
+  need_scope(p, in, isa::data_move::dst, bit(GM) | kOnChip);
+  if (p.buffers[in.tensors[isa::data_move::dst].buffer].scope == GM) need_scope(p, in, isa::data_move::src, kOnChip);
 }
 
 void run_data_move(Machine& m, const Instr& in) {
-  const int64_t count = m.arg(in, 0), length = m.arg(in, 1);
-  const int64_t src_step = step_of(m, in, length, m.arg(in, 2)), dst_step = step_of(m, in, length, m.arg(in, 3));
+  const int64_t count = m.arg(in, isa::data_move::nburst), length = m.arg(in, isa::data_move::burst);
+  const int64_t src_step = step_of(m, in, length, m.arg(in, isa::data_move::src_gap)),
+                dst_step = step_of(m, in, length, m.arg(in, isa::data_move::dst_gap));
   const Bursts from{count, length, src_step}, to{count, length, dst_step};
   int64_t src_room, dst_room;
-  const uint8_t* src = m.move_operand(in, 1, from.extent(), false, src_room);
-  uint8_t* dst = m.move_operand(in, 0, to.extent(), true, dst_room);
+  const uint8_t* src = m.move_operand(in, isa::data_move::src, from.extent(), false, src_room);
+  uint8_t* dst = m.move_operand(in, isa::data_move::dst, to.extent(), true, dst_room);
   if (to.extent() == 0) return;
   if (src_room != INT64_MAX || dst_room != INT64_MAX) {
     return move_to_tail(m, in, dst, dst_step, dst_room, src, src_step, src_room, count, length);
@@ -89,23 +90,24 @@ void run_data_move(Machine& m, const Instr& in) {
 }
 
 void check_move_pad(const Program& p, const Instr& in) {
-  const bool to_gm = p.buffers[in.tensors[0].buffer].scope == GM;
-  need_scope(p, in, 1, to_gm ? kOnChip : bit(GM) | kOnChip);
+  const bool to_gm = p.buffers[in.tensors[isa::data_move_pad::dst].buffer].scope == GM;
+  need_scope(p, in, isa::data_move_pad::src, to_gm ? kOnChip : bit(GM) | kOnChip);
 }
 
 // GM to UB: runs of whole 32-byte blocks, padded on both sides.
 static void move_in(Machine& m, const Instr& in, int64_t count, int64_t burst, int64_t src_gap, int64_t dst_gap) {
-  const DType t = in.tensors[0].dtype;
-  const int size = in.tensors[0].size;
-  const Wide left = Wide(m.arg(in, 4)) * size, right = Wide(m.arg(in, 5)) * size;
+  const DType t = in.tensors[isa::data_move_pad::dst].dtype;
+  const int size = in.tensors[isa::data_move_pad::dst].size;
+  const Wide left = Wide(m.arg(in, isa::data_move_pad::left_pad)) * size,
+             right = Wide(m.arg(in, isa::data_move_pad::right_pad)) * size;
   const Wide whole = (left + burst + right + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   if (whole > INT64_MAX / 2) m.refuse(in, "burst and padding", "more than 2**62 bytes", "fewer");
   uint8_t pad[8];
-  value_to_bits(m.value_arg(in, 6, t), t, pad);
+  value_to_bits(m.value_arg(in, isa::data_move_pad::pad_value, t), t, pad);
   const Bursts from{count, burst, step_of(m, in, burst, src_gap)};
   const Bursts to{count, int64_t(whole), step_of(m, in, int64_t(whole), dst_gap)};
-  const uint8_t* src = m.read(in, 1, 0, from.extent());
-  uint8_t* dst = m.write(in, 0, 0, to.extent());
+  const uint8_t* src = m.read(in, isa::data_move_pad::src, 0, from.extent());
+  uint8_t* dst = m.write(in, isa::data_move_pad::dst, 0, to.extent());
   if (to.extent() == 0) return;
   const int64_t head = int64_t(left), tail = int64_t(right), end = head + burst + tail;
   for (int64_t n = 0; n < count; ++n, dst += to.step) {
@@ -117,9 +119,10 @@ static void move_in(Machine& m, const Instr& in, int64_t count, int64_t burst, i
 }
 
 void run_move_pad(Machine& m, const Instr& in) {
-  const int64_t count = m.arg(in, 0), burst = m.arg(in, 1), src_gap = m.arg(in, 2), dst_gap = m.arg(in, 3);
-  if (m.scope(in, 0) != GM) return move_in(m, in, count, burst, src_gap, dst_gap);
-  const int64_t left = m.arg(in, 4), right = m.arg(in, 5);
+  const int64_t count = m.arg(in, isa::data_move_pad::nburst), burst = m.arg(in, isa::data_move_pad::burst),
+                src_gap = m.arg(in, isa::data_move_pad::src_gap), dst_gap = m.arg(in, isa::data_move_pad::dst_gap);
+  if (m.scope(in, isa::data_move_pad::dst) != GM) return move_in(m, in, count, burst, src_gap, dst_gap);
+  const int64_t left = m.arg(in, isa::data_move_pad::left_pad), right = m.arg(in, isa::data_move_pad::right_pad);
   if (left || right) {
     m.refuse(in, "padding of a move to GM", format("%lld and %lld elements", (long long)left, (long long)right),
              "none");
@@ -127,29 +130,31 @@ void run_move_pad(Machine& m, const Instr& in) {
   if (burst > INT64_MAX - kBlockBytes) m.refuse(in, "burst", std::to_string(burst), "fewer bytes");
   const Bursts from{count, burst, step_of(m, in, round_up(burst, kBlockBytes), src_gap)};
   const Bursts to{count, burst, step_of(m, in, burst, dst_gap)};
-  const uint8_t* src = m.read(in, 1, 0, from.extent());
-  uint8_t* dst = m.write(in, 0, 0, to.extent());
+  const uint8_t* src = m.read(in, isa::data_move_pad::src, 0, from.extent());
+  uint8_t* dst = m.write(in, isa::data_move_pad::dst, 0, to.extent());
   if (to.extent() == 0) return;
   land(m, in, dst, to.step, src, from.step, count, burst);
 }
 
 void check_nd2nz(const Program& p, const Instr& in) {
-  need_scope(p, in, 0, kOnChip);
-  need_same_dtype(p, in, 0, 1);
+  need_scope(p, in, isa::nd2nz::dst, kOnChip);
+  need_same_dtype(p, in, isa::nd2nz::dst, isa::nd2nz::src);
 }
 
 void run_nd2nz(Machine& m, const Instr& in) {
-  const int64_t matrices = m.arg(in, 0), rows = m.arg(in, 1), columns = m.arg(in, 2);
-  const int64_t src_nd = m.arg(in, 3), src_n = m.arg(in, 4);
-  const int64_t dst_c0 = m.arg(in, 5), dst_n = m.arg(in, 6), dst_nd = m.arg(in, 7);
+  const int64_t matrices = m.arg(in, isa::nd2nz::nd_num), rows = m.arg(in, isa::nd2nz::nd_n),
+                columns = m.arg(in, isa::nd2nz::nd_d);
+  const int64_t src_nd = m.arg(in, isa::nd2nz::src_nd_stride), src_n = m.arg(in, isa::nd2nz::src_n_stride);
+  const int64_t dst_c0 = m.arg(in, isa::nd2nz::dst_c0_stride), dst_n = m.arg(in, isa::nd2nz::dst_n_stride),
+                dst_nd = m.arg(in, isa::nd2nz::dst_nd_stride);
   if (!matrices || !rows || !columns) return;
-  const int size = in.tensors[0].size;
+  const int size = in.tensors[isa::nd2nz::dst].size;
   const int64_t k0 = kBlockBytes / size, blocks = ceil_div(columns, k0);
   const Wide src_end = wide_product(wide_product(matrices - 1, src_nd) + wide_product(rows - 1, src_n) + columns, size);
   const Wide dst_end = wide_product(wide_product(matrices - 1, dst_nd), size) +
                        wide_product(wide_product(blocks - 1, dst_c0) + wide_product(rows - 1, dst_n) + 1, kBlockBytes);
-  const uint8_t* src = m.read(in, 1, 0, src_end);
-  uint8_t* dst = m.write(in, 0, 0, dst_end);
+  const uint8_t* src = m.read(in, isa::nd2nz::src, 0, src_end);
+  uint8_t* dst = m.write(in, isa::nd2nz::dst, 0, dst_end);
   const int64_t whole = columns / k0, tail = columns % k0 * size;
   for (int64_t q = 0; q < matrices; ++q) {
     for (int64_t n = 0; n < rows; ++n) {

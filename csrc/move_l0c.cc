@@ -54,9 +54,9 @@ Way way_of(DType src, DType dst) {
   return Way::Copy;
 }
 
-Converter converter(const Machine& m, const Instr& in, bool relu) {
-  const DType dst = in.tensors[0].dtype, src = in.tensors[1].dtype;
-  const Value scale = m.value_arg(in, arg_index(*in.op, "deqscale"), F16);
+Converter converter(const Machine& m, const Instr& in, int deqscale, bool relu) {
+  const DType dst = in.tensors[isa::data_move_l0c::dst].dtype, src = in.tensors[isa::data_move_l0c::src].dtype;
+  const Value scale = m.value_arg(in, deqscale, F16);
   return Converter{m.kernels, way_of(src, dst), dst, src, relu, m.saturate, float(scale.f)};
 }
 
@@ -67,7 +67,7 @@ struct Side {
 };
 
 Side side_of(const Machine& m, const Instr& in, int tensor, int64_t burst, int64_t gap) {
-  const bool row = in.attrs[0] == 1;
+  const bool row = in.attrs[isa::data_move_l0c::block_mode] == 1;
   Side s;
   s.size = in.tensors[size_t(tensor)].size;
   s.unit = row ? kFractalSide : kFractalElements;
@@ -80,9 +80,8 @@ Side side_of(const Machine& m, const Instr& in, int tensor, int64_t burst, int64
 }  // namespace
 
 void check_move_l0c(const Program& p, const Instr& in) {
-  need_attr(p, in, "block_mode", 0, 1);
   for (int i = 0; i < 2; ++i) need_scope(p, in, i, kOnChip);
-  const DType dst = in.tensors[0].dtype, src = in.tensors[1].dtype;
+  const DType dst = in.tensors[isa::data_move_l0c::dst].dtype, src = in.tensors[isa::data_move_l0c::src].dtype;
   if (src != dst && way_of(src, dst) == Way::Copy) {
     refuse(p, in, "conversion", format("%s to %s", kDTypeName[src], kDTypeName[dst]),
            "equal dtypes, float32 to float16, float16 to float32, int32 to float16");
@@ -90,12 +89,13 @@ void check_move_l0c(const Program& p, const Instr& in) {
 }
 
 void run_move_l0c(Machine& m, const Instr& in) {
-  const int64_t count = m.arg(in, 0), burst = m.arg(in, 1), src_gap = m.arg(in, 2), dst_gap = m.arg(in, 3);
-  const Converter convert = converter(m, in, in.attrs[1] != 0);
+  const int64_t count = m.arg(in, isa::data_move_l0c::nburst), burst = m.arg(in, isa::data_move_l0c::burst),
+                src_gap = m.arg(in, isa::data_move_l0c::src_gap), dst_gap = m.arg(in, isa::data_move_l0c::dst_gap);
+  const Converter convert = converter(m, in, isa::data_move_l0c::deqscale, in.attrs[isa::data_move_l0c::relu] != 0);
   if (!count || !burst) return;
   const Side from = side_of(m, in, 1, burst, src_gap), to = side_of(m, in, 0, burst, dst_gap);
-  const uint8_t* src = m.read(in, 1, 0, wide_product(count - 1, from.step) + from.burst_end);
-  uint8_t* dst = m.write(in, 0, 0, wide_product(count - 1, to.step) + to.burst_end);
+  const uint8_t* src = m.read(in, isa::data_move_l0c::src, 0, wide_product(count - 1, from.step) + from.burst_end);
+  uint8_t* dst = m.write(in, isa::data_move_l0c::dst, 0, wide_product(count - 1, to.step) + to.burst_end);
   const bool dense = from.spread == from.unit && to.spread == to.unit;
   const int64_t units = dense ? 1 : burst, elements = dense ? burst * from.unit : from.unit;
   const bool apart = dst + int64_t(wide_product(count - 1, to.step) + to.burst_end) <= src ||
@@ -116,11 +116,10 @@ void run_move_l0c(Machine& m, const Instr& in) {
 }
 
 void check_fixpipe(const Program& p, const Instr& in) {
-  need_attr(p, in, "quantize", 0, 2);
-  need_scope(p, in, 0, bit(GM) | kOnChip);
-  need_scope(p, in, 1, kOnChip);
-  const DType dst = in.tensors[0].dtype, src = in.tensors[1].dtype;
-  const int64_t quantize = in.attrs[0];
+  need_scope(p, in, isa::fixpipe::dst, bit(GM) | kOnChip);
+  need_scope(p, in, isa::fixpipe::src, kOnChip);
+  const DType dst = in.tensors[isa::fixpipe::dst].dtype, src = in.tensors[isa::fixpipe::src].dtype;
+  const int64_t quantize = in.attrs[isa::fixpipe::quantize];
   const DType from = quantize == 0 ? src : quantize == 1 ? F32 : I32, into = quantize == 0 ? src : F16;
   if (src != from || dst != into) {
     refuse(p, in, format("conversion with quantize %d", int(quantize)),
@@ -130,20 +129,21 @@ void check_fixpipe(const Program& p, const Instr& in) {
 }
 
 void run_fixpipe(Machine& m, const Instr& in) {
-  const int64_t count = m.arg(in, 0), length = m.arg(in, 1), src_gap = m.arg(in, 2), dst_gap = m.arg(in, 3);
-  const int64_t src_size = in.tensors[1].size, dst_size = in.tensors[0].size;
+  const int64_t count = m.arg(in, isa::fixpipe::cburst_num), length = m.arg(in, isa::fixpipe::burst_len),
+                src_gap = m.arg(in, isa::fixpipe::src_gap), dst_gap = m.arg(in, isa::fixpipe::dst_gap);
+  const int64_t src_size = in.tensors[isa::fixpipe::src].size, dst_size = in.tensors[isa::fixpipe::dst].size;
   if (length % src_size) {
     m.refuse(in, "burst_len", format("%lld bytes", (long long)length),
              format("a multiple of %lld", (long long)src_size));
   }
-  const Converter convert = converter(m, in, in.attrs[1] != 0);
+  const Converter convert = converter(m, in, isa::fixpipe::deqscale, in.attrs[isa::fixpipe::relu] != 0);
   const int64_t elements = length / src_size, written = elements * dst_size;
   const Wide src_step = Wide(length) + src_gap, dst_step = Wide(written) + dst_gap;
   const bool nothing = !count || !length;
-  const uint8_t* src = m.read(in, 1, 0, nothing ? Wide(0) : wide_product(count - 1, src_step) + length);
-  uint8_t* dst = m.write(in, 0, 0, nothing ? Wide(0) : wide_product(count - 1, dst_step) + written);
+  const uint8_t* src = m.read(in, isa::fixpipe::src, 0, nothing ? Wide(0) : wide_product(count - 1, src_step) + length);
+  uint8_t* dst = m.write(in, isa::fixpipe::dst, 0, nothing ? Wide(0) : wide_product(count - 1, dst_step) + written);
   if (nothing) return;
-  const bool direct = m.scope(in, 0) == GM && m.atomic == kDTypes;
+  const bool direct = m.scope(in, isa::fixpipe::dst) == GM && m.atomic == kDTypes;
   for (int64_t n = 0; n < count; ++n) {
     const uint8_t* s = src + n * int64_t(src_step);
     uint8_t* d = dst + n * int64_t(dst_step);
@@ -153,8 +153,8 @@ void run_fixpipe(Machine& m, const Instr& in) {
     }
     uint8_t* staged = m.arena.scratch(0, written);
     convert(staged, s, elements);
-    if (m.scope(in, 0) == GM) {
-      m.to_gm(in, 0, d, staged, written);
+    if (m.scope(in, isa::fixpipe::dst) == GM) {
+      m.to_gm(in, isa::fixpipe::dst, d, staged, written);
     } else {
       std::memcpy(d, staged, size_t(written));
     }

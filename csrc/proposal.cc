@@ -9,6 +9,8 @@ namespace {
 
 constexpr int kGroup = 16, kProposal = 8, kFields = 6, kKept = 4;
 
+static_assert(int(isa::vconcat::field) == int(isa::vextract::field), "one handler reads both");
+
 // Coordinates of 16 proposals as float32.
 struct Boxes {
   float field[4][kGroup];
@@ -23,23 +25,20 @@ struct Boxes {
 
 void check_scores(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_dtype(p, in, 0, kScores);
-  for (int i = 1; i < int(in.tensors.size()); ++i) need_same_dtype(p, in, 0, i);
+  need_dtype(p, in, isa::vaadd::dst, kScores);
+  for (int i = 1; i < int(in.tensors.size()); ++i) need_same_dtype(p, in, isa::vaadd::dst, i);
 }
 
-void check_field(const Program& p, const Instr& in) {
-  check_scores(p, in);
-  need_attr(p, in, "field", 0, kFields - 1);
-}
+void check_field(const Program& p, const Instr& in) { check_scores(p, in); }
 
 void run_field(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0), field = in.attrs[0];
+  const int64_t repeat = m.arg(in, isa::vconcat::repeat), field = in.attrs[isa::vconcat::field];
   const Wide count = Wide(repeat) * kGroup;
-  const int size = in.tensors[0].size;
+  const int size = in.tensors[isa::vconcat::dst].size;
   const bool packing = in.op->code == 0;
   const Wide dense = count * size, wide = repeat ? (count * kProposal - (kProposal - 1 - field)) * size : 0;
-  const uint8_t* src = m.read(in, 1, 0, packing ? dense : wide);
-  uint8_t* dst = m.write(in, 0, 0, packing ? wide : dense);
+  const uint8_t* src = m.read(in, isa::vconcat::src, 0, packing ? dense : wide);
+  uint8_t* dst = m.write(in, isa::vconcat::dst, 0, packing ? wide : dense);
   for (int64_t r = 0; r < repeat; ++r) {
     uint8_t row[kGroup * 4];
     for (int i = 0; i < kGroup; ++i) {
@@ -55,12 +54,12 @@ void run_field(Machine& m, const Instr& in) {
 }
 
 void run_rpac(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0);
-  const DType t = in.tensors[1].dtype;
-  const float extra = float(m.value_arg(in, 1, t).f);
+  const int64_t repeat = m.arg(in, isa::vrpac::repeat);
+  const DType t = in.tensors[isa::vrpac::src].dtype;
+  const float extra = float(m.value_arg(in, isa::vrpac::scalar, t).f);
   const int size = kSize[t];
-  const uint8_t* src = m.read(in, 1, 0, Wide(repeat) * kGroup * kProposal * size);
-  uint8_t* dst = m.write(in, 0, 0, Wide(repeat) * kGroup * size);
+  const uint8_t* src = m.read(in, isa::vrpac::src, 0, Wide(repeat) * kGroup * kProposal * size);
+  uint8_t* dst = m.write(in, isa::vrpac::dst, 0, Wide(repeat) * kGroup * size);
   for (int64_t r = 0; r < repeat; ++r) {
     const Boxes box(src + r * kGroup * kProposal * size, t);
     for (int i = 0; i < kGroup; ++i) {
@@ -74,13 +73,13 @@ void run_rpac(Machine& m, const Instr& in) {
 }
 
 void run_viou(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0);
-  const DType t = in.tensors[0].dtype;
-  const float extra = float(m.value_arg(in, 1, t).f);
+  const int64_t repeat = m.arg(in, isa::viou::repeat);
+  const DType t = in.tensors[isa::viou::dst].dtype;
+  const float extra = float(m.value_arg(in, isa::viou::scalar, t).f);
   const int size = kSize[t], group = kGroup * kProposal * size;
-  const uint8_t* a = m.read(in, 1, 0, Wide(repeat) * group);
-  const uint8_t* b = m.read(in, 2, 0, repeat ? group : 0);
-  uint8_t* dst = m.write(in, 0, 0, Wide(repeat) * kGroup * kGroup * size);
+  const uint8_t* a = m.read(in, isa::viou::src0, 0, Wide(repeat) * group);
+  const uint8_t* b = m.read(in, isa::viou::src1, 0, repeat ? group : 0);
+  uint8_t* dst = m.write(in, isa::viou::dst, 0, Wide(repeat) * kGroup * kGroup * size);
   for (int64_t r = 0; r < repeat; ++r) {
     const Boxes left(a + r * group, t), right(b, t);
     for (int i = 0; i < kGroup; ++i) {
@@ -99,12 +98,12 @@ void run_viou(Machine& m, const Instr& in) {
 }
 
 void run_vaadd(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0);
-  const DType t = in.tensors[0].dtype;
+  const int64_t repeat = m.arg(in, isa::vaadd::repeat);
+  const DType t = in.tensors[isa::vaadd::dst].dtype;
   const int size = kSize[t];
-  const uint8_t* a = m.read(in, 1, 0, Wide(repeat) * kGroup * size);
-  const uint8_t* b = m.read(in, 2, 0, repeat ? kGroup * size : 0);
-  uint8_t* dst = m.write(in, 0, 0, Wide(repeat) * kGroup * kGroup * size);
+  const uint8_t* a = m.read(in, isa::vaadd::src0, 0, Wide(repeat) * kGroup * size);
+  const uint8_t* b = m.read(in, isa::vaadd::src1, 0, repeat ? kGroup * size : 0);
+  uint8_t* dst = m.write(in, isa::vaadd::dst, 0, Wide(repeat) * kGroup * kGroup * size);
   for (int64_t r = 0; r < repeat; ++r) {
     float x[kGroup], y[kGroup];
     for (int i = 0; i < kGroup; ++i) {
@@ -119,15 +118,16 @@ void run_vaadd(Machine& m, const Instr& in) {
 
 void check_mrgch(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  if (in.tensors[1].size > 2) refuse(p, in, "element size of src", std::to_string(in.tensors[1].size), "1 or 2 bytes");
-  need_same_dtype(p, in, 0, 1);
+  if (in.tensors[isa::vmrgch::src].size > 2)
+    refuse(p, in, "element size of src", std::to_string(in.tensors[isa::vmrgch::src].size), "1 or 2 bytes");
+  need_same_dtype(p, in, isa::vmrgch::dst, isa::vmrgch::src);
 }
 
 void run_mrgch(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0);
-  const int size = in.tensors[0].size, kept = kKept * size;
-  const uint8_t* src = m.read(in, 1, 0, Wide(repeat) * kVectorBytes);
-  uint8_t* dst = m.write(in, 0, 0, Wide(repeat) * kBlocks * kept);
+  const int64_t repeat = m.arg(in, isa::vmrgch::repeat);
+  const int size = in.tensors[isa::vmrgch::dst].size, kept = kKept * size;
+  const uint8_t* src = m.read(in, isa::vmrgch::src, 0, Wide(repeat) * kVectorBytes);
+  uint8_t* dst = m.write(in, isa::vmrgch::dst, 0, Wide(repeat) * kBlocks * kept);
   for (int64_t r = 0; r < repeat; ++r) {
     uint8_t row[kBlocks * kKept * 2];
     for (int b = 0; b < kBlocks; ++b)
@@ -142,12 +142,13 @@ void check_suppression(const Program& p, const Instr& in) {
 }
 
 void run_rpn_cor(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0), matrix_rep = m.arg(in, 1), vector_rep = m.arg(in, 2);
+  const int64_t repeat = m.arg(in, isa::rpn_cor::repeat), matrix_rep = m.arg(in, isa::rpn_cor::src0_rep),
+                vector_rep = m.arg(in, isa::rpn_cor::src1_rep);
   if (repeat == 0) return;
-  const uint8_t* matrix = m.read(in, 1, 0, Wide(repeat - 1) * matrix_rep + kGroup * 2);
-  const uint8_t* vector = m.read(in, 2, 0, Wide(repeat - 1) * vector_rep + kGroup * 2);
-  m.read(in, 0, 0, 2);
-  uint8_t* ir = m.write(in, 0, 0, 2);
+  const uint8_t* matrix = m.read(in, isa::rpn_cor::src0, 0, Wide(repeat - 1) * matrix_rep + kGroup * 2);
+  const uint8_t* vector = m.read(in, isa::rpn_cor::src1, 0, Wide(repeat - 1) * vector_rep + kGroup * 2);
+  m.read(in, isa::rpn_cor::ir, 0, 2);
+  uint8_t* ir = m.write(in, isa::rpn_cor::ir, 0, 2);
   for (int64_t r = 0; r < repeat; ++r) {
     uint64_t bits = uint64_t(load_int(ir, U16));
     for (int i = 0; i < kGroup; ++i) {
@@ -159,9 +160,9 @@ void run_rpn_cor(Machine& m, const Instr& in) {
 }
 
 void run_rpn_cor_diag(Machine& m, const Instr& in) {
-  const uint8_t* src = m.read(in, 1, 0, kGroup * 2);
-  const uint8_t* ir = m.read(in, 2, 0, 2);
-  uint8_t* dst = m.write(in, 0, 0, kGroup * 2);
+  const uint8_t* src = m.read(in, isa::rpn_cor_diag::src, 0, kGroup * 2);
+  const uint8_t* ir = m.read(in, isa::rpn_cor_diag::ir, 0, 2);
+  uint8_t* dst = m.write(in, isa::rpn_cor_diag::dst, 0, kGroup * 2);
   uint64_t state = uint64_t(load_int(ir, U16));
   uint16_t rows[kGroup], out[kGroup];
   std::memcpy(rows, src, sizeof rows);

@@ -95,7 +95,7 @@ void store_results(uint8_t* dst, const uint8_t* results, int count, int size, ui
 
 void store_extremes(const Machine& m, const Instr& in, const Plan& p, const Repeat& r) {
   const int code = in.op->code;
-  const DType t = in.tensors[0].dtype;
+  const DType t = in.tensors[isa::reduction::dst].dtype;
   const int size = kSize[t], width = width_of(code, p);
   const bool largest = wants_largest(code);
   alignas(64) uint8_t values[kVectorBytes];
@@ -110,7 +110,7 @@ void store_extremes(const Machine& m, const Instr& in, const Plan& p, const Repe
     if (m.saturate) saturate_element(values + g * size, t);
     if (is_group(code)) continue;
     const int64_t index = lane;
-    const bool index_first = in.attrs[1] != 0;
+    const bool index_first = in.attrs[isa::reduction::index_low] != 0;
     std::memcpy(r.dst + (index_first ? size : 0), values, size_t(size));
     std::memcpy(r.dst + (index_first ? 0 : size), &index, size_t(size));
     return;
@@ -119,7 +119,7 @@ void store_extremes(const Machine& m, const Instr& in, const Plan& p, const Repe
 }
 
 void store_sums(const Machine& m, const Instr& in, const Plan& p, const Repeat& r) {
-  const DType t = in.tensors[0].dtype;
+  const DType t = in.tensors[isa::reduction::dst].dtype;
   const int width = width_of(in.op->code, p);
   alignas(64) uint8_t sums[kVectorBytes];
   m.kernels.tree_sum[t](sums, r.x, p.lanes, width, m.saturate);
@@ -147,7 +147,7 @@ void gather_filled(const Machine& m, const Instr& in, const Plan& p, const Repea
 
 // Bytes of dst that one repeat writes.
 void result_extent(const Instr& in, const Plan& p, int64_t on, Wide& lo, Wide& hi) {
-  const int code = in.op->code, size = in.tensors[0].size;
+  const int code = in.op->code, size = in.tensors[isa::reduction::dst].size;
   const uint64_t results = results_on(code, p, on);
   lo = hi = 0;
   if (code == kReduceAdd) {
@@ -177,26 +177,26 @@ void dst_extent(const Instr& in, const Plan& p, int64_t rep, Wide& lo, Wide& hi)
 
 void check_reduce(const Program& p, const Instr& in) {
   for (int i = 0; i < 2; ++i) need_scope(p, in, i, kOnChip);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  need_dtype(p, in, 0, is_sum(in.op->code) ? kFloats : kNumeric);
-  need_same_dtype(p, in, 0, 1);
+  need_dtype(p, in, isa::reduction::dst, is_sum(in.op->code) ? kFloats : kNumeric);
+  need_same_dtype(p, in, isa::reduction::dst, isa::reduction::src);
 }
 
 void run_reduce(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
-  const int64_t rep = m.arg(in, in.op->shape.mask0 + 3);
+  const int64_t rep = m.arg(in, isa::reduction::dst_rep);
   if (p.repeats == 0) return;
   const Lanes& l = p.operand[0];
   Wide lo, hi;
   dst_extent(in, p, rep, lo, hi);
-  const uint8_t* src = m.read(in, 1, l.lo, l.hi);
-  uint8_t* dst = m.write(in, 0, lo, hi);
+  const uint8_t* src = m.read(in, isa::reduction::src, l.lo, l.hi);
+  uint8_t* dst = m.write(in, isa::reduction::dst, lo, hi);
   if (lo >= hi) return;
   alignas(64) uint8_t dense[kVectorBytes + 64] = {};
   const bool shared = dst + int64_t(lo) < src + int64_t(l.hi) && src + int64_t(l.lo) < dst + int64_t(hi);
   const bool copied = p.by_bits || !l.dense() || shared, sum = is_sum(in.op->code);
-  const bool filled = is_float(in.tensors[0].dtype);  // extremes of integers look at the lanes that are on only
+  // Extremes of integers look at the lanes that are on only.
+  const bool filled = is_float(in.tensors[isa::reduction::dst].dtype);
   const uint64_t results = results_on(in.op->code, p, p.count);
   for (int64_t i = 0; i < p.repeats; ++i) {
     Repeat r{src + i * l.rep, dst + i * rep, p.on(i), results};

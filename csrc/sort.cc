@@ -53,16 +53,16 @@ int next_list(const std::vector<List>& lists, bool suspend) {
 
 void check_rpsort(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_dtype(p, in, 0, kScores);
-  need_same_dtype(p, in, 0, 1);
+  need_dtype(p, in, isa::vrpsort16::dst, kScores);
+  need_same_dtype(p, in, isa::vrpsort16::dst, isa::vrpsort16::src);
 }
 
 void run_rpsort(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0);
-  const DType t = in.tensors[1].dtype;
+  const int64_t repeat = m.arg(in, isa::vrpsort16::repeat);
+  const DType t = in.tensors[isa::vrpsort16::src].dtype;
   const int record = kProposal * kSize[t], group = kGroup * record;
-  const uint8_t* src = m.read(in, 1, 0, Wide(repeat) * group);
-  uint8_t* dst = m.write(in, 0, 0, Wide(repeat) * group);
+  const uint8_t* src = m.read(in, isa::vrpsort16::src, 0, Wide(repeat) * group);
+  uint8_t* dst = m.write(in, isa::vrpsort16::dst, 0, Wide(repeat) * group);
   uint8_t out[kGroup * kProposal * 4];
   for (int64_t r = 0; r < repeat; ++r) {
     sort_records(out, src + r * group, kGroup, record, kScore * kSize[t], t);
@@ -72,18 +72,18 @@ void run_rpsort(Machine& m, const Instr& in) {
 
 void check_sort32(const Program& p, const Instr& in) {
   need_on_chip(p, in);
-  need_dtype(p, in, 1, kScores);
-  need_same_dtype(p, in, 1, 0);
-  need_dtype(p, in, 2, bit(U32));
+  need_dtype(p, in, isa::vsort32::src0, kScores);
+  need_same_dtype(p, in, isa::vsort32::src0, isa::vsort32::dst);
+  need_dtype(p, in, isa::vsort32::src1, bit(U32));
 }
 
 void run_sort32(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0);
-  const DType t = in.tensors[1].dtype;
+  const int64_t repeat = m.arg(in, isa::vsort32::repeat);
+  const DType t = in.tensors[isa::vsort32::src0].dtype;
   const int size = kSize[t];
-  const uint8_t* src = m.read(in, 1, 0, Wide(repeat) * kSort32 * size);
-  const uint8_t* index = m.read(in, 2, 0, Wide(repeat) * kSort32 * 4);
-  uint8_t* dst = m.write(in, 0, 0, Wide(repeat) * kSort32 * kRecordBytes);
+  const uint8_t* src = m.read(in, isa::vsort32::src0, 0, Wide(repeat) * kSort32 * size);
+  const uint8_t* index = m.read(in, isa::vsort32::src1, 0, Wide(repeat) * kSort32 * 4);
+  uint8_t* dst = m.write(in, isa::vsort32::dst, 0, Wide(repeat) * kSort32 * kRecordBytes);
   for (int64_t r = 0; r < repeat; ++r) {
     uint8_t rows[kSort32 * kRecordBytes] = {}, out[kSort32 * kRecordBytes];
     for (int i = 0; i < kSort32; ++i) {
@@ -96,35 +96,32 @@ void run_sort32(Machine& m, const Instr& in) {
 }
 
 void check_mrgsort(const Program& p, const Instr& in) {
-  need_attr(p, in, "lists", 0, kLists);
-  if (in.attrs[0] == 0) refuse(p, in, "lists", "0", "1 to 4");
   need_on_chip(p, in);
-  need_dtype(p, in, 0, kScores);
-  for (int i = 1; i <= kLists; ++i) need_same_dtype(p, in, 0, i);
-  need_dtype(p, in, 1 + kLists, bit(U16));
-  need_attr(p, in, "suspend", 0, 1);
-  need_attr(p, in, "record", 0, 1);
+  need_dtype(p, in, isa::vmrgsort::dst, kScores);
+  for (int i = 0; i < kLists; ++i) need_same_dtype(p, in, isa::vmrgsort::dst, isa::vmrgsort::src0 + i);
+  need_dtype(p, in, isa::vmrgsort::sr, bit(U16));
 }
 
 void run_mrgsort(Machine& m, const Instr& in) {
-  const DType t = in.tensors[0].dtype;
-  const size_t count = size_t(in.attrs[0]);
-  const bool suspend = in.attrs[1] != 0;
-  const int record = in.attrs[2] ? kRecordBytes : kProposal * kSize[t], key = in.attrs[2] ? 0 : kScore * kSize[t];
+  const DType t = in.tensors[isa::vmrgsort::dst].dtype;
+  const size_t count = size_t(in.attrs[isa::vmrgsort::lists]);
+  const bool suspend = in.attrs[isa::vmrgsort::suspend] != 0;
+  const int record = in.attrs[isa::vmrgsort::record] ? kRecordBytes : kProposal * kSize[t],
+            key = in.attrs[isa::vmrgsort::record] ? 0 : kScore * kSize[t];
   int64_t length[kLists];
   Wide total = 0;
-  for (size_t i = 0; i < kLists; ++i) length[i] = m.arg(in, int(i));
+  for (size_t i = 0; i < kLists; ++i) length[i] = m.arg(in, isa::vmrgsort::len0 + int(i));
   for (size_t i = 0; i < count; ++i) total += length[i];
-  const int64_t repeat = m.arg(in, kLists);
+  const int64_t repeat = m.arg(in, isa::vmrgsort::repeat);
   if (repeat == 0) return;
   const Wide wide_step = total * record;
   const uint8_t* src[kLists];
   for (size_t i = 0; i < count; ++i) {
     const Wide end = length[i] ? Wide(repeat - 1) * wide_step + Wide(length[i]) * record : 0;
-    src[i] = m.read(in, int(i) + 1, 0, end);
+    src[i] = m.read(in, isa::vmrgsort::src0 + int(i), 0, end);
   }
-  uint8_t* dst = m.write(in, 0, 0, Wide(repeat) * wide_step);
-  uint8_t* sr = m.write(in, 1 + kLists, 0, kLists * 2);
+  uint8_t* dst = m.write(in, isa::vmrgsort::dst, 0, Wide(repeat) * wide_step);
+  uint8_t* sr = m.write(in, isa::vmrgsort::sr, 0, kLists * 2);
   const int64_t step = int64_t(wide_step);
   for (int64_t r = 0; r < repeat; ++r) {
     std::vector<List> lists(count);

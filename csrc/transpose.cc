@@ -25,58 +25,62 @@ void transpose_fractal(const Kernels& k, uint8_t* dst, const uint8_t* src) {
 void check_nchw(const Program& p, const Instr& in) {
   for (int i = 0; i < 2 * kSide; ++i) {
     need_scope(p, in, i, kOnChip);
-    need_same_dtype(p, in, 0, i);
+    need_same_dtype(p, in, isa::vnchwconv::dst0, i);
   }
-  const int size = in.tensors[0].size;
+  const int size = in.tensors[isa::vnchwconv::dst0].size;
   if (size > 4) refuse(p, in, "element size", std::to_string(size), "1, 2 or 4 bytes");
 }
 
 void run_nchw(Machine& m, const Instr& in) {
-  const int64_t repeat = m.arg(in, 0), dst_rep = m.arg(in, 1), src_rep = m.arg(in, 2);
-  const int size = in.tensors[0].size;
+  const int64_t repeat = m.arg(in, isa::vnchwconv::repeat), dst_rep = m.arg(in, isa::vnchwconv::dst_rep),
+                src_rep = m.arg(in, isa::vnchwconv::src_rep);
+  const int size = in.tensors[isa::vnchwconv::dst0].size;
   constexpr int kHalf = int(kBlockBytes / 2);
   const int length = size == 1 ? kHalf : int(kBlockBytes);
-  const int dst_half = size == 1 && in.attrs[0] ? kHalf : 0, src_half = size == 1 && in.attrs[1] ? kHalf : 0;
+  const int dst_half = size == 1 && in.attrs[isa::vnchwconv::dst_high] ? kHalf : 0,
+            src_half = size == 1 && in.attrs[isa::vnchwconv::src_high] ? kHalf : 0;
   const Wide last = Wide(repeat - 1), none = repeat == 0;
   const Wide dst_end = none ? Wide(dst_half) : dst_half + last * dst_rep + length;
   const Wide src_end = none ? Wide(src_half) : src_half + last * src_rep + length;
   uint8_t* dst[kSide];
   const uint8_t* src[kSide];
-  for (int i = 0; i < kSide; ++i) dst[i] = m.write(in, i, dst_half, dst_end) + dst_half;
-  for (int i = 0; i < kSide; ++i) src[i] = m.read(in, kSide + i, src_half, src_end) + src_half;
+  for (int i = 0; i < kSide; ++i) dst[i] = m.write(in, isa::vnchwconv::dst0 + i, dst_half, dst_end) + dst_half;
+  for (int i = 0; i < kSide; ++i) src[i] = m.read(in, isa::vnchwconv::src0 + i, src_half, src_end) + src_half;
   m.kernels.nchw[size >> 1](dst, src, repeat, dst_rep, src_rep);
 }
 
 void check_vtranspose(const Program& p, const Instr& in) {
   for (int i = 0; i < 2; ++i) need_scope(p, in, i, kOnChip);
-  need_same_dtype(p, in, 0, 1);
-  if (in.tensors[0].size != 2) refuse(p, in, "element size", std::to_string(in.tensors[0].size), "2 bytes");
+  need_same_dtype(p, in, isa::vtranspose::dst, isa::vtranspose::src);
+  if (in.tensors[isa::vtranspose::dst].size != 2)
+    refuse(p, in, "element size", std::to_string(in.tensors[isa::vtranspose::dst].size), "2 bytes");
 }
 
 void run_vtranspose(Machine& m, const Instr& in) {
-  const uint8_t* src = m.read(in, 1, 0, kFractalBytes);
-  transpose_fractal(m.kernels, m.write(in, 0, 0, kFractalBytes), src);
+  const uint8_t* src = m.read(in, isa::vtranspose::src, 0, kFractalBytes);
+  transpose_fractal(m.kernels, m.write(in, isa::vtranspose::dst, 0, kFractalBytes), src);
 }
 
 void check_load2d(const Program& p, const Instr& in) {
-  need_scope(p, in, 0, kOnChip);
-  const int dst = in.tensors[0].size, src = in.tensors[1].size;
-  if (in.attrs[0] && (dst != 2 || src != 2)) {
+  need_scope(p, in, isa::load2d::dst, kOnChip);
+  const int dst = in.tensors[isa::load2d::dst].size, src = in.tensors[isa::load2d::src].size;
+  if (in.attrs[isa::load2d::transpose] && (dst != 2 || src != 2)) {
     refuse(p, in, "element size with transpose", format("%d to %d", src, dst), "2 bytes");
   }
 }
 
 void run_load2d(Machine& m, const Instr& in) {
-  const int64_t index = m.arg(in, 0), repeat = m.arg(in, 1), src_stride = m.arg(in, 2), dst_gap = m.arg(in, 3);
+  const int64_t index = m.arg(in, isa::load2d::index), repeat = m.arg(in, isa::load2d::repeat),
+                src_stride = m.arg(in, isa::load2d::src_stride), dst_gap = m.arg(in, isa::load2d::dst_gap);
   if (repeat == 0) return;
   const Wide last = repeat - 1, dst_step = 1 + Wide(dst_gap);
   const Wide first = Wide(index) * kFractalBytes;
-  const uint8_t* src = m.read(in, 1, first, first + wide_product(last * src_stride + 1, kFractalBytes));
-  uint8_t* dst = m.write(in, 0, 0, wide_product(last * dst_step + 1, kFractalBytes));
+  const uint8_t* src = m.read(in, isa::load2d::src, first, first + wide_product(last * src_stride + 1, kFractalBytes));
+  uint8_t* dst = m.write(in, isa::load2d::dst, 0, wide_product(last * dst_step + 1, kFractalBytes));
   for (int64_t r = 0; r < repeat; ++r) {
     const uint8_t* from = src + (index + r * src_stride) * kFractalBytes;
     uint8_t* to = dst + r * int64_t(dst_step) * kFractalBytes;
-    if (in.attrs[0]) {
+    if (in.attrs[isa::load2d::transpose]) {
       transpose_fractal(m.kernels, to, from);
     } else {
       std::memmove(to, from, size_t(kFractalBytes));

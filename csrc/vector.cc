@@ -38,23 +38,27 @@ uint32_t accepted_dtypes(int op) {
 
 // float32 += products of float16, which are exact in float32.
 bool is_mixed(const Instr& in) {
-  return (in.op->code == kMla || in.op->code == kAxpy) && in.tensors[0].dtype == F32 && in.tensors[1].dtype == F16;
+  return (in.op->code == kMla || in.op->code == kAxpy) && in.tensors[isa::binary::dst].dtype == F32 &&
+         in.tensors[isa::binary::src0].dtype == F16;
 }
 
 int lane_op(const Instr& in) {
-  if (in.op->code == kShr && in.attrs[1] != 0) return kShrRound;
+  if (in.op->code == kShr && in.attrs[isa::scalar::round_en] != 0) return kShrRound;
   return in.op->code;
 }
 
+static_assert(int(isa::scalar::scalar) == int(isa::constant::scalar) &&
+                  int(isa::scalar::src) == int(isa::binary::src0) && int(isa::unary::src) == int(isa::binary::src0),
+              "one handler reads all layouts");
+
 void set_scalar(const Machine& m, const Instr& in, LaneJob& job) {
-  const int op = in.op->code, at = in.op->shape.mask0 + 3;
+  const int op = in.op->code, at = isa::scalar::scalar;
   if (!has_scalar(op)) return;
   if (op == kShl || op == kShr) {
-    job.iscalar = m.raw_arg(in, at);
-    if (job.iscalar < 0) m.refuse(in, "scalar", std::to_string(job.iscalar), "a shift of 0 or more");
+    job.iscalar = m.arg(in, at);
     return;
   }
-  const DType t = sources_of(op) ? in.tensors[1].dtype : in.tensors[0].dtype;
+  const DType t = sources_of(op) ? in.tensors[isa::scalar::src].dtype : in.tensors[isa::scalar::dst].dtype;
   const Value v = m.value_arg(in, at, t);
   if (op == kDup) {  // a copy of bits
     uint8_t raw[8] = {};
@@ -113,21 +117,14 @@ void run_mixed(Machine& m, LaneFn fn, LaneJob job, const Plan& p, const LaneOper
 
 void check_all(const Program& p, const Instr& in, uint32_t accepted) {
   for (int i = 0; i < int(in.tensors.size()); ++i) need_scope(p, in, i, kOnChip);
-  need_attr(p, in, "mask_kind", kMaskCount, kMaskCounter);
-  need_dtype(p, in, 0, accepted);
-  for (int i = 2; i < int(in.tensors.size()); ++i) need_same_dtype(p, in, 1, i);
-  if (in.tensors.size() > 1 && !is_mixed(in)) need_same_dtype(p, in, 0, 1);
+  need_dtype(p, in, isa::binary::dst, accepted);
+  for (int i = 2; i < int(in.tensors.size()); ++i) need_same_dtype(p, in, isa::binary::src0, i);
+  if (in.tensors.size() > 1 && !is_mixed(in)) need_same_dtype(p, in, isa::binary::dst, isa::binary::src0);
 }
 
 }  // namespace
 
 void check_lanes(const Program& p, const Instr& in) { check_all(p, in, accepted_dtypes(in.op->code)); }
-
-void check_shift(const Program& p, const Instr& in) {
-  check_all(p, in, kIntegers);
-  const DType t = p.exprs.dtype(in.args[size_t(arg_index(*in.op, "scalar"))]);
-  if (is_float(t)) refuse(p, in, "dtype of scalar", kDTypeName[t], "an integer");
-}
 
 void check_dup(const Program& p, const Instr& in) { check_all(p, in, bit(kDTypes) - 1); }
 
@@ -141,9 +138,9 @@ void run_lanes(Machine& m, const Instr& in) {
   const bool dst_read = reads_dst(op);
   LaneOperands o{{}, sources_of(op)};
   for (int i = 1; i <= o.sources; ++i) o.at[i] = m.read(in, i, p.operand[i].lo, p.operand[i].hi);
-  o.at[0] = m.write(in, 0, p.operand[0].lo, p.operand[0].hi);
+  o.at[0] = m.write(in, isa::binary::dst, p.operand[0].lo, p.operand[0].hi);
   job.saturate = m.saturate;
-  const LaneFn fn = m.kernels.lane[lane_op(in)][in.tensors[0].dtype];
+  const LaneFn fn = m.kernels.lane[lane_op(in)][in.tensors[isa::binary::dst].dtype];
   if (is_mixed(in)) return run_mixed(m, fn, job, p, o);
   const bool overwrites = dst_read && p.operand[0].blk < kBlockBytes;  // a block that a later one reads again
   if (overwrites || must_stage(p, o)) return run_staged(fn, job, p, o, dst_read);

@@ -90,19 +90,28 @@ def info(ctx: click.Context, op: str) -> None:
 @click.pass_context
 def gen(ctx: click.Context, check: bool, output: Path | None) -> None:
     """Write the primitives and functions of the ops, mco_generated_ops.py, from the op_info files."""
+    from ms_custom_ops.program import generate as instructions
     from ms_custom_ops.registry import generate
 
     folder = output or generate.output_folder()
+    root = instructions.checkout() if output is None else None
     if not check:
-        path = generate.write(_registry(ctx), folder)
-        if path is not None:
-            click.echo(f"wrote {path}")
+        written = [generate.write(_registry(ctx), folder), *(instructions.write(root) if root else [])]
+        for path in written:
+            if path is not None:
+                click.echo(f"wrote {path}")
         return
     diff = generate.drift(_registry(ctx), folder)
-    if diff:
-        click.echo(diff, nl=False)
-        raise click.ClickException(f"{folder / generate.GENERATED_FILE} differs from op_info; run: ms-custom-ops gen")
+    stale = [f"{folder / generate.GENERATED_FILE} differs from op_info"] if diff else []
+    rows = instructions.drift(root) if root else ""
+    stale += ["csrc/isa_*.inc or docs/instructions.md differ from ms_custom_ops/program/isa"] if rows else []
+    if stale:
+        click.echo(diff + rows, nl=False)
+        raise click.ClickException(f"{'; '.join(stale)}; run: ms-custom-ops gen")
     click.echo("the generated file agrees with op_info")
+    if output is None:
+        agree = "agree" if root else "are not here to compare (an installed package)"
+        click.echo(f"the files made from the instruction table {agree}")
 
 
 @main.command("check")

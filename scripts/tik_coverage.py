@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 from ms_custom_ops import tik
 from ms_custom_ops.compat import absent, cce_conf, platform, support
 from ms_custom_ops.debug import Debugger
-from ms_custom_ops.program.isa import ISA
-from ms_custom_ops.program.isa_vector2 import ROWS as VECTOR2_ROWS
+from ms_custom_ops.program.isa import ISA, gather, sort
 from ms_custom_ops.soc.support import LONG, codes, known_instructions
 from ms_custom_ops.tik import proposal, registers
 from ms_custom_ops.tik.refused import REFUSED
@@ -62,7 +61,6 @@ EXCLUDED = {
         _REGISTER,
     ),
 }
-VECTOR2 = frozenset(row[0] for row in VECTOR2_ROWS)
 # Rows of the support table of methods whose own name and rename map do not lead there.
 ROWS = {
     "vmla": "vmla",
@@ -279,7 +277,7 @@ def known_tests() -> dict[str, str]:
             if isinstance(node, ast.Constant) and node.value in ISA:
                 found[node.value] = f"test_differential.py::test_instruction[{node.value}]"
     for op, spec in ISA.items():  # drawn by a rule, not by name
-        if "mask_kind" in spec.attrs or op in VECTOR2:
+        if "mask_kind" in spec.attrs or spec in (*gather.ROWS, *sort.ROWS):
             found[op] = f"test_differential.py::test_instruction[{op}]"
     for function in _functions(ast.parse((TESTS / "test_differential_cube.py").read_text())):
         if function.name in ISA:

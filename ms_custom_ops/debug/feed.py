@@ -24,8 +24,8 @@ def written_buffers(program: ir.Program) -> set[int]:
     while bodies:
         for s in bodies.pop():
             if isinstance(s, ir.Instr):
-                marks = ISA[s.op].tensors
-                found.update(r.buffer.index for m, r in zip(marks, s.tensors, strict=True) if m[-1] in "*+")
+                row = ISA[s.op]
+                found.update(r.buffer.index for i, r in enumerate(s.tensors) if row.writes(i))
             elif isinstance(s, ir.Store):
                 found.add(s.ref.buffer.index)
             elif isinstance(s, ir.For):

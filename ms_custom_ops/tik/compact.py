@@ -8,8 +8,7 @@ from typing import Any
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
-from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
-from ms_custom_ops.program.isa_vector2 import MASK_PER_REPEAT
+from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_COUNT, MASK_COUNTER, MASK_PER_REPEAT, VECTOR_BYTES
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_same_dtype, ranged, vector_need

@@ -10,7 +10,7 @@ from typing import Any
 from ms_custom_ops.errors import TikError, TikSupportError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.expr import as_expr, cast, const
-from ms_custom_ops.program.isa_vector2 import MODE_FLOAT, MODE_INT
+from ms_custom_ops.program.isa import MODE_FLOAT, MODE_INT
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_scope, flag, number, ranged
 from ms_custom_ops.tik.special import mode_register, set_mode_register

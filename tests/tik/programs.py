@@ -64,7 +64,7 @@ class Builder:
         unknown = set(args) - set(spec.args) | set(attrs) - set(spec.attrs)
         assert not unknown, f"{op} has no {sorted(unknown)}"
         if isinstance(tensors, dict):
-            tensors = [tensors[t.rstrip("*+")] for t in spec.tensors]
+            tensors = [tensors[t] for t in spec.tensors]
         values = tuple(args.get(a, 0) for a in spec.args)
         s = ir.Instr(
             op, tuple(tensors), tuple(as_arg(v) for v in values), tuple(attrs.get(a, 0) for a in spec.attrs), self.loc()

@@ -10,8 +10,8 @@ import numpy as np
 from programs import values
 from random_machine import Draw
 from random_moves import SYNC, MoveMachine
-from random_vector import VECTOR_OPS
-from random_vector2 import VECTOR2_OPS, Vector2Machine
+from random_vector import VECTOR2_OPS, VECTOR_OPS
+from random_vector2 import Vector2Machine
 
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random uses of the instructions of isa_vector2: gather, compaction, fused conversions, sorting, proposals."""
+"""Random uses of further instructions: gather, compaction, fused conversions, sorting, proposals."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from random_vector import VectorMachine
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.expr import const
-from ms_custom_ops.program.isa import ISA
-from ms_custom_ops.program.isa_vector2 import MASK_PER_REPEAT, ROWS
+from ms_custom_ops.program.isa import ISA, MASK_PER_REPEAT
 
 MOVED = ("float16", "bfloat16", "float32", "int16", "uint16", "int32", "uint32", "int8", "uint8")
 GATHERED = ("float16", "float32", "int16", "uint16", "int32", "uint32")
 SCORED = ("float16", "float32")
-VECTOR2_OPS = tuple(row[0] for row in ROWS)
 PICK_BYTES = 1024
 # Offsets are random bits cut down to multiples of 4 (of 32 for blocks) below 2048.
 ELEMENT_PICKS, BLOCK_PICKS = 0x07FC, 0x07E0
 
 
 class Vector2Machine(VectorMachine):
-    """Random instructions of isa_vector2."""
+    """Random instructions that :class:`VectorMachine` does not draw."""
 
     def vector2(self, op: str) -> None:
         """One random use of an instruction."""
@@ -148,7 +146,7 @@ class Vector2Machine(VectorMachine):
         }.get(op)
         if kinds is None:
             dtype = self.draw.choice(MOVED)
-            kinds = {t.rstrip("*+"): dtype for t in ISA[op].tensors if t != "sel"}
+            kinds = {t: dtype for t in ISA[op].tensors if t != "sel"}
         lanes = 256 // max(SIZE[d] for d in kinds.values())
         args, kind, repeats = self.mask(lanes)
         operands: dict[str, ir.Ref] = {}

@@ -243,7 +243,7 @@ def test_negative_shift():
         u = b.local("u", "ub", "int16", 128)
         b.instr("vshr", {"dst": ref(u), "src": ref(u)}, scalar=-1)
 
-    assert statement_error(build) == "vshr: scalar is -1; accepted: a shift of 0 or more [kernel.py:2]"
+    assert statement_error(build) == "vshr: scalar is -1; accepted: 0 or more [kernel.py:2]"
 
 
 def test_global_tensor_that_nobody_feeds():

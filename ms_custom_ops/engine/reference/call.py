@@ -12,10 +12,8 @@ from ms_custom_ops.engine.reference.memory import Operand
 from ms_custom_ops.errors import EngineError
 from ms_custom_ops.program.dtypes import DTYPES
 from ms_custom_ops.program.isa import ISA
+from ms_custom_ops.program.isa.row import SIGNED_KINDS
 
-# Arguments that are values; every other one is an integer, and all but the mask words (bits) must not be negative.
-VALUE_ARGS = frozenset({"scalar", "scalar1", "deqscale", "pad_value"})
-MASK_ARGS = frozenset({"mask0", "mask1"})
 ON_CHIP = ("ub", "l1", "l0a", "l0b", "l0c", "bt", "smask")
 
 
@@ -47,11 +45,15 @@ class Call:
     ):
         self.op, self.operands, self.args, self.attrs = op, operands, args, attrs
         self.saturate, self.where, self.block, self._cast = saturate, where, block, cast
-        for name, value in args.items():
-            if name in VALUE_ARGS:
-                continue
-            self.need(isinstance(value, int), f"dtype of {name}", "a float", "an integer")
-            self.need(name in MASK_ARGS or value >= 0, name, value, "0 or more")
+        row = ISA[op]
+        for attribute in row.attributes:
+            value = attrs[attribute.name]
+            self.need(attribute.allows(value), attribute.name, value, attribute.accepted)
+        for argument in row.arguments:
+            number = args[argument.name]
+            if not argument.is_value:
+                self.need(isinstance(number, int), f"dtype of {argument.name}", "a float", "an integer")
+            self.need(argument.kind in SIGNED_KINDS or number >= 0, argument.name, number, "0 or more")
 
     def __getitem__(self, name: str) -> Operand:
         return self.operands[name]
@@ -69,10 +71,13 @@ class Call:
         if not good:
             self.refuse(what, given, accepted)
 
-    def need_attr(self, name: str, high: int) -> int:
-        """The attribute ``name``, which must be 0 to ``high``."""
-        value = self.attrs[name]
-        self.need(0 <= value <= high, name, value, f"0 to {high}")
+    def ranged(self, name: str) -> int:
+        """The argument ``name``, which must lie in the range of its row; or an attribute, which does."""
+        if name in self.attrs:
+            return self.attrs[name]
+        value, spec = int(self.args[name]), next(a for a in ISA[self.op].arguments if a.name == name)
+        if spec.low is not None and spec.high is not None:
+            self.need(spec.low <= value <= spec.high, name, value, spec.accepted)
         return value
 
     def need_on_chip(self, *operands: Operand) -> None:

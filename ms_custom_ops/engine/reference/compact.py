@@ -7,8 +7,7 @@ import numpy as np
 
 from ms_custom_ops.engine.reference.call import Call, instruction
 from ms_custom_ops.engine.reference.gather import MOVED
-from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
-from ms_custom_ops.program.isa_vector2 import MASK_PER_REPEAT
+from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_COUNT, MASK_PER_REPEAT, VECTOR_BYTES
 
 _ALL = 7
 _FIRST_OF_FOUR = 3
@@ -17,7 +16,6 @@ _FIRST_OF_FOUR = 3
 def _elements(call: Call, lanes: int) -> np.ndarray:
     """Which elements of each repeat exist: (repeats, elements)."""
     kind, count, repeat = call.attrs["mask_kind"], int(call.args["mask0"]), int(call.args["repeat"])
-    call.need(kind in (MASK_COUNT, MASK_COUNTER, MASK_PER_REPEAT), "mask_kind", kind, "0, 2 or 3")
     if kind == MASK_COUNT:
         return np.ones((repeat, lanes), bool)
     call.need(count >= 0, "mask0", count, "0 or more")
@@ -28,7 +26,7 @@ def _elements(call: Call, lanes: int) -> np.ndarray:
 
 def _kept(call: Call, exist: np.ndarray) -> np.ndarray:
     """Which elements stay, by the fixed pattern or the bits of src1."""
-    pattern = call.need_attr("pattern", _ALL)
+    pattern = call.attrs["pattern"]
     number = np.arange(exist.shape[1])
     if pattern == 0:
         if not exist.any():
@@ -72,7 +70,7 @@ def vreduce(call: Call) -> None:
     place = count.positions(np.zeros(1, np.int64))
     done = 0
     for r in range(len(exist)):
-        values = src.load(positions[r][kept[r]])
+        values = src.load(positions[r])[kept[r]]
         dst.store(targets[done : done + len(values)], values)
         done += len(values)
     count.store(place, np.array([total], np.uint32))

@@ -35,7 +35,7 @@ def vcmpv(call: Call) -> None:
     operands = [call[n] for n in names]
     call.need_dtype(operands[0], NUMERIC)
     call.need_same_dtype(*operands)
-    relation = call.need_attr("compare", max(_RELATIONS))
+    relation = call.attrs["compare"]
     lanes, repeat = lanes_per_repeat(*operands), int(call.args["repeat"])
     count = lanes // _BYTE_BITS
     call.need_on_chip(call["dst"], *operands)
@@ -57,7 +57,7 @@ def vcmp(call: Call) -> None:
     operands = [call["src0"], call["src1"]]
     call.need_dtype(operands[0], NUMERIC)
     call.need_same_dtype(*operands)
-    relation = call.need_attr("compare", max(_RELATIONS))
+    relation = call.attrs["compare"]
     lanes = lanes_per_repeat(*operands)
     call.need_on_chip(call["dst"], *operands)
     on = selected(call, lanes)
@@ -84,8 +84,6 @@ def vsel(call: Call) -> None:
     call.need_on_chip(dst, call["sel"], *operands)
     call.need_same_dtype(dst, *operands)
     mode = call.attrs["mode"]
-    modes = (0, 2) if call.op == "vsel" else (0, 1)
-    call.need(mode in modes, "mode", mode, f"{modes[0]} or {modes[1]}")
     lanes = lanes_per_repeat(dst, *operands)
     on = selected(call, lanes)
     count = lanes // _BYTE_BITS

@@ -184,8 +184,7 @@ class Block:
                 f"{len(spec.tensors)}, {len(spec.args)}, {len(spec.attrs)} [{where}]"
             )
         operands = {}
-        for marked, ref in zip(spec.tensors, s.tensors, strict=True):
-            name = marked.rstrip("*+")
+        for name, ref in zip(spec.tensors, s.tensors, strict=True):
             operands[name] = self.memory.operand(s.op, name, ref, self.offset(ref, s), where)
         args = dict(zip(spec.args, [self.value(a, s) for a in s.args], strict=True))
         kinds = dict(zip(spec.args, map(_dtype, s.args), strict=True))

@@ -18,7 +18,6 @@ from ms_custom_ops.engine.reference.numbers import (
     wrap_to_int,
 )
 from ms_custom_ops.program.dtypes import DTYPES, FLOATS, INT_RANGE
-from ms_custom_ops.program.isa import ROUND_MODES
 
 _DEQ_SCALE = np.float32(2.0**17)
 
@@ -54,7 +53,7 @@ def vconv(call: Call) -> None:
     """Conversion lane by lane; the wider dtype decides the lanes of a repeat."""
     dst, src = call["dst"], call["src"]
     call.need_on_chip(dst, src)
-    mode, has_deq = call.need_attr("round_mode", max(ROUND_MODES.values())), call.attrs["has_deq"]
+    mode, has_deq = call.attrs["round_mode"], call.attrs["has_deq"]
     for operand in (dst, src):
         call.need_dtype(operand, set(DTYPES) - {"bool"})
     if has_deq:

@@ -64,6 +64,11 @@ def product(a: np.ndarray, b: np.ndarray, start: np.ndarray, kind: str) -> np.nd
     return total
 
 
+def start_of(dst: Operand, at: np.ndarray, accumulate: bool) -> np.ndarray:
+    """Where sums begin: what dst holds at positions ``at``, or 0."""
+    return widen(dst.load(at), dst.dtype) if accumulate else widen(np.zeros(at.shape, dst.numpy), dst.dtype)
+
+
 def _accumulate(
     call: Call, a: Operand, b: Operand, at: tuple[np.ndarray, np.ndarray, np.ndarray], accumulate: bool
 ) -> None:
@@ -76,15 +81,14 @@ def _accumulate(
         call.need_same_dtype(a, b)
     call.need_dtype(dst, {"int32"} if mixed else ACCEPTED[a.dtype])
     a_at, b_at, c_at = (o.positions(offsets * o.size) for o, offsets in zip((a, b, dst), at, strict=True))
-    old = widen(dst.load(c_at), dst.dtype)
-    total = product(a.load(a_at), b.load(b_at), old if accumulate else np.zeros_like(old), a.dtype)
+    total = product(a.load(a_at), b.load(b_at), start_of(dst, c_at, accumulate), a.dtype)
     dst.store(c_at, narrow(total, dst.dtype, call.saturate))
 
 
 @instruction("mmad")
 def mmad(call: Call) -> None:
     """L0C[m, n] (+)= L0A[m, k] @ L0B[k, n]; one row of A is a plain vector."""
-    m, k, n = (int(call.args[name]) for name in "mkn")
+    m, k, n = (call.ranged(name) for name in "mkn")
     if not m or not k or not n:
         return
     a, b = call["fm"], call["filter"]
@@ -99,8 +103,7 @@ def mmad(call: Call) -> None:
 @instruction("matmul")
 def matmul(call: Call) -> None:
     """L0C [N1, M, 16] (+)= a [K1, M, K0] @ b [K1, N, K0] straight from L1."""
-    m, k, n = (int(call.attrs[name]) for name in "mkn")
-    call.need(min(m, k, n) >= 0, "m, k, n", (m, k, n), "0 or more")
+    m, k, n = (call.attrs[name] for name in "mkn")
     if not m or not k or not n:
         return
     a, b = call["a"], call["b"]

@@ -16,8 +16,7 @@ from ms_custom_ops.engine.reference.lanes import (
     vector_access,
 )
 from ms_custom_ops.engine.reference.numbers import narrow, saturate_to_int, widen
-from ms_custom_ops.program.isa import BLOCK_BYTES
-from ms_custom_ops.program.isa_vector2 import MODE_FLOAT
+from ms_custom_ops.program.isa import BLOCK_BYTES, MODE_FLOAT
 
 BYTES = frozenset({"int8", "uint8"})
 _SCALES = 16
@@ -70,7 +69,6 @@ def vsels0(call: Call) -> None:
     call.need_on_chip(dst, call["sel"], *tensors)
     call.need_same_dtype(dst, *tensors)
     mode = call.attrs["mode"]
-    call.need(mode in (0, 1, 2), "mode", mode, "0, 1 or 2")
     lanes = lanes_per_repeat(dst)
     on = selected(call, lanes)
     count = lanes // 8
@@ -101,7 +99,7 @@ def vconv_deq(call: Call) -> None:
     call.need_on_chip(dst, src, scale)
     call.need_dtype(dst, BYTES)
     call.need_dtype(src, {"int16"})
-    high, vector = call.need_attr("high", 1), call.need_attr("vector", 1)
+    high, vector = call.attrs["high"], call.attrs["vector"]
     on = selected(call, lanes_per_repeat(src))
     lane = np.arange(on.shape[1])
     if vector:
@@ -124,7 +122,7 @@ def vconv_deq(call: Call) -> None:
 @instruction("set_mode")
 def set_mode(call: Call) -> None:
     """Saturation of 16-bit floats or of conversions to integers, from here on in this block."""
-    which, value = call.need_attr("which", 1), bool(call.need_attr("value", 1))
+    which, value = call.attrs["which"], bool(call.attrs["value"])
     if which == MODE_FLOAT:
         call.block.saturate = not value
     else:

@@ -148,7 +148,7 @@ def vpadding(call: Call) -> None:
     call.need_on_chip(dst, src)
     call.need_dtype(dst, MOVED)
     call.need_same_dtype(dst, src)
-    mode, right = call.need_attr("pad_mode", 2), bool(call.need_attr("pad_side", 1))
+    mode, right = call.attrs["pad_mode"], bool(call.attrs["pad_side"])
     on = selected(call, lanes_per_repeat(dst))
     whole = np.repeat(on.reshape(len(on), BLOCKS, on.shape[1] // BLOCKS).any(axis=2), on.shape[1] // BLOCKS, axis=1)
     source = vector_access(call, "src", whole)
@@ -167,7 +167,7 @@ def vbi(call: Call) -> None:
     call.need_dtype(dst, {"float16", "float32"})
     call.need_same_dtype(dst, src0, src1)
     call.need_dtype(call["offset"], {"uint32"})
-    per_block = call.need_attr("repeat_mode", 1) == 1
+    per_block = call.attrs["repeat_mode"] == 1
     on = selected(call, lanes_per_repeat(dst))
     vertical, steps = on.shape[0], int(call.args["h_repeat"])
     if not steps or not on.any():

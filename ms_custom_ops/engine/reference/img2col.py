@@ -12,30 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ms_custom_ops.engine.reference.call import Call, instruction
-from ms_custom_ops.engine.reference.cube import ACCEPTED, SIDE, k0_of, l0c_offsets, product
+from ms_custom_ops.engine.reference.cube import ACCEPTED, SIDE, k0_of, l0c_offsets, product, start_of
 from ms_custom_ops.engine.reference.memory import Operand, round_up
 from ms_custom_ops.engine.reference.numbers import narrow, widen
 from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES
-
-RANGES = {
-    **dict.fromkeys(("pad_l", "pad_r", "pad_t", "pad_b"), (0, 255)),
-    **dict.fromkeys(("l1_h", "l1_w"), (1, 32767)),
-    **dict.fromkeys(("stride_w", "stride_h"), (1, 63)),
-    **dict.fromkeys(("filter_w", "filter_h", "dilation_w", "dilation_h"), (1, 255)),
-    **dict.fromkeys(("first_w", "first_h", "k_ext", "m_ext", "k_start", "m_start", "channels"), (0, 65535)),
-    "c1": (0, 4095),
-    "cout": (0, 65520),
-    "jump": (0, 127),
-    "repeat": (0, 255),
-}
-
-
-def ranged(call: Call, name: str) -> int:
-    """Argument or attribute ``name``, which must lie in its range."""
-    value = int(call.args[name] if name in call.args else call.attrs[name])
-    low, high = RANGES[name]
-    call.need(low <= value <= high, name, value, f"{low} to {high}")
-    return value
 
 
 def need_other_scope(call: Call, dst: Operand, *sources: Operand) -> None:
@@ -59,9 +39,9 @@ class Window:
     @classmethod
     def of(cls, call: Call) -> Window:
         """Geometry of a call, checked."""
-        pads = tuple(ranged(call, f"pad_{s}") for s in "lrtb")
-        height, width = ranged(call, "l1_h"), ranged(call, "l1_w")
-        pairs = [(ranged(call, f"{n}_w"), ranged(call, f"{n}_h")) for n in ("stride", "filter", "dilation")]
+        pads = tuple(call.ranged(f"pad_{s}") for s in "lrtb")
+        height, width = call.ranged("l1_h"), call.ranged("l1_w")
+        pairs = [(call.ranged(f"{n}_w"), call.ranged(f"{n}_h")) for n in ("stride", "filter", "dilation")]
         window = cls(pads, height, width, *pairs)  # type: ignore[arg-type]
         span = [(f - 1) * d + 1 for f, d in zip(window.filter, window.dilation, strict=True)]
         whole = (width + pads[0] + pads[1], height + pads[2] + pads[3])
@@ -112,7 +92,7 @@ class Window:
 
 def _start(call: Call, window: Window) -> tuple[tuple[int, int], int, int]:
     """First window, and filter tap of a repeated instruction."""
-    first = ranged(call, "first_w"), ranged(call, "first_h")
+    first = call.ranged("first_w"), call.ranged("first_h")
     call.need(first[0] <= window.last[0], "first_w", first[0], f"0 to {window.last[0]}")
     tap = []
     for name, count in (("fetch_w", window.filter[0]), ("fetch_h", window.filter[1])):
@@ -136,8 +116,8 @@ def load3dv1(call: Call) -> None:
     need_other_scope(call, dst, src)
     call.need_same_dtype(dst, src)
     window = Window.of(call)
-    mode, repeat = call.need_attr("repeat_mode", 1), ranged(call, "repeat")
-    c1, jump = ranged(call, "c1"), ranged(call, "jump")
+    mode, repeat = call.attrs["repeat_mode"], call.ranged("repeat")
+    c1, jump = call.ranged("c1"), call.ranged("jump")
     first, fw, fh = _start(call, window)
     r, i, element = np.ogrid[:repeat, :SIDE, : k0_of(src)]
     target = dst.positions(r * jump * FRACTAL_BYTES + i * BLOCK_BYTES + element * src.size)
@@ -154,9 +134,9 @@ def load3dv2(call: Call) -> None:
     dst, src = call["dst"], call["src"]
     need_other_scope(call, dst, src)
     call.need_same_dtype(dst, src)
-    layout = call.need_attr("layout", 2)
-    channels, k_ext, m_ext = (ranged(call, n) for n in ("channels", "k_ext", "m_ext"))
-    k_start, m_start = ranged(call, "k_start"), ranged(call, "m_start")
+    layout = call.attrs["layout"]
+    channels, k_ext, m_ext = (call.ranged(n) for n in ("channels", "k_ext", "m_ext"))
+    k_start, m_start = call.ranged("k_start"), call.ranged("m_start")
     window, k0 = Window.of(call), k0_of(src)
     call.need(channels % k0 == 0, "channels", channels, f"a multiple of {k0}")
     if not channels or not k_ext or not m_ext:
@@ -182,7 +162,7 @@ def col2img(call: Call) -> None:
     call.need_on_chip(dst, src)
     call.need_dtype(src, {"float16", "float32"})
     call.need_same_dtype(src, dst)
-    window, repeat = Window.of(call), ranged(call, "repeat")
+    window, repeat = Window.of(call), call.ranged("repeat")
     first, fw, fh = _start(call, window)
     pixel, channel = np.ogrid[: repeat * SIDE, :SIDE]
     addend = widen(src.load(src.positions((pixel * SIDE + channel) * src.size)), src.dtype)
@@ -203,7 +183,7 @@ def conv2d(call: Call) -> None:
     call.need_dtype(fm, ACCEPTED)
     call.need_same_dtype(fm, weight)
     call.need_dtype(dst, ACCEPTED[fm.dtype])
-    window, c1, cout, k0 = Window.of(call), ranged(call, "c1"), ranged(call, "cout"), k0_of(fm)
+    window, c1, cout, k0 = Window.of(call), call.ranged("c1"), call.ranged("cout"), k0_of(fm)
     call.need(cout % SIDE == 0, "cout", cout, f"a multiple of {SIDE}")
     if not c1 or not cout:
         return
@@ -219,6 +199,5 @@ def conv2d(call: Call) -> None:
     kk, n = np.ogrid[:depth, :cout]
     b = weight.load(weight.positions(((kk // k0 * cout + n) * k0 + kk % k0) * weight.size))
     target = dst.positions(l0c_offsets(rows, cout) * dst.size)
-    old = widen(dst.load(target), dst.dtype)
-    total = product(a, b, np.zeros_like(old) if call.attrs["init"] else old, fm.dtype)
+    total = product(a, b, start_of(dst, target, not call.attrs["init"]), fm.dtype)
     dst.store(target, narrow(total, dst.dtype, call.saturate))

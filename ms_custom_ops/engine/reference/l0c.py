@@ -12,14 +12,13 @@ from ms_custom_ops.engine.reference.move import _land
 from ms_custom_ops.engine.reference.numbers import narrow, saturate_to_int, widen
 from ms_custom_ops.program.dtypes import FLOATS
 from ms_custom_ops.program.isa import FRACTAL_ELEMENTS
+from ms_custom_ops.program.names import ADD, BIAS, SHORT_SCALE, VECTOR_SCALE
 
-VECTOR_SCALE, BIAS, ADD, SHORT_SCALE = 1, 2, 4, 8
 BYTES = ("int8", "uint8")
 _CASTS = {("float32", "float16"), ("float32", "bfloat16"), ("float16", "float32")}
 _QUANT1 = {("int32", "float16"), ("float16", "float16")}
 _QUANT2 = {("int32", d) for d in ("int8", "uint8", "int16", "float16")} | {("float32", d) for d in BYTES}
 _RELU_BIT = 47
-MAX_COUNT = 65535
 UNIT = (256, 16, 64, 128, 8)  # elements of a unit of each block mode
 
 
@@ -89,8 +88,8 @@ def _convert(call: Call, x: np.ndarray, scale: np.ndarray, relu: bool) -> np.nda
 def _check(call: Call) -> tuple[int, int, int, int]:
     """Block mode, quantization, store mode and flags, checked."""
     dst, src = call["dst"], call["src"]
-    mode, quant = call.need_attr("block_mode", 4), call.need_attr("quant", 2)
-    store, flags = call.need_attr("store", 2), call.need_attr("flags", 15)
+    mode, quant = call.attrs["block_mode"], call.attrs["quant"]
+    store, flags = call.attrs["store"], call.attrs["flags"]
     call.need_on_chip(src)
     pairs = ({(src.dtype, src.dtype)} | _CASTS, _QUANT1, _QUANT2)[quant]
     call.need(
@@ -155,8 +154,8 @@ def l0c_out(call: Call) -> None:
     scale, relu = _scalar_scale(call, quant, flags)
     if not nburst or not burst:
         return
-    for name, value in (("nburst", nburst), ("burst", burst)):
-        call.need(value <= MAX_COUNT, name, value, f"0 to {MAX_COUNT}")
+    for name in ("nburst", "burst"):
+        call.ranged(name)
     src_step = burst_elements(mode, burst) * src.size + src_gap
     count = burst * UNIT[mode]
     written = count * dst.size * (2 if store else 1)
@@ -171,8 +170,8 @@ def l0c_out(call: Call) -> None:
         at = n * src_step + offsets * src.size
         raw = np.ascontiguousarray(_burst(call, n, at, offsets % SIDE, scale, relu)).view(np.uint8)
         if store:
-            whole = dst.view(n * (written + dst_gap), written)
-            whole.reshape(-1, 2, SIDE)[:, store - 1] = raw.reshape(-1, SIDE)
+            for half, row in enumerate(raw.reshape(-1, SIDE)):
+                dst.view(n * (written + dst_gap) + (2 * half + store - 1) * SIDE, SIDE)[:] = row
         else:
             _land(call, n * (written + dst_gap), raw)
 
@@ -190,8 +189,8 @@ def broadcast_l0c(call: Call) -> None:
     )
     if not nburst or not burst or not copies:
         return
-    for name, value in (("nburst", nburst), ("burst", burst), ("copies", copies)):
-        call.need(value <= MAX_COUNT, name, value, f"0 to {MAX_COUNT}")
+    for name in ("nburst", "burst", "copies"):
+        call.ranged(name)
     read, written = burst * SIDE * src.size, burst * copies * FRACTAL_ELEMENTS * dst.size
     src.check(0, (nburst - 1) * (read + src_gap) + read)
     dst.check(0, (nburst - 1) * (written + dst_gap) + written)

@@ -55,7 +55,7 @@ def lanes_per_repeat(*operands: Operand) -> int:
 
 def selected(call: Call, lanes: int) -> np.ndarray:
     """The mask of a call as a bool array (repeats, lanes)."""
-    kind = call.need_attr("mask_kind", MASK_COUNTER)
+    kind = call.attrs["mask_kind"]
     mask0, mask1 = int(call.args["mask0"]), int(call.args["mask1"])
     repeat = int(call.args["repeat"])
     lane = np.arange(lanes)

@@ -76,7 +76,7 @@ def data_move(call: Call) -> None:
 def data_move_l0c(call: Call) -> None:
     """Bursts of 256-element fractals (mode 0), or of their first 16 elements on the L0C side (mode 1)."""
     nburst, burst, src_gap, dst_gap = _numbers(call, "nburst", "burst", "src_gap", "dst_gap")
-    dst, src, mode = call["dst"], call["src"], call.need_attr("block_mode", 1)
+    dst, src, mode = call["dst"], call["src"], call.attrs["block_mode"]
     call.need_on_chip(dst, src)
     scale = narrow(np.asarray(call.args["deqscale"], np.float64), "float16", False)
     unit = SIDE if mode else FRACTAL_ELEMENTS
@@ -165,7 +165,7 @@ def load2d(call: Call) -> None:
 def fixpipe(call: Call) -> None:
     """L0C to GM, converted on the way and written densely."""
     count, length, src_gap, dst_gap = _numbers(call, "cburst_num", "burst_len", "src_gap", "dst_gap")
-    dst, src, quantize = call["dst"], call["src"], call.need_attr("quantize", max(_QUANTIZE))
+    dst, src, quantize = call["dst"], call["src"], call.attrs["quantize"]
     call.need_on_chip(src)
     expected = _QUANTIZE[quantize] or (src.dtype, src.dtype)
     call.need(

@@ -12,8 +12,8 @@ from ms_custom_ops.engine.reference.numbers import narrow, widen
 from ms_custom_ops.engine.reference.sort import GROUP, PROPOSAL, SCORES
 from ms_custom_ops.program.isa import BLOCK_BYTES
 
-_FIELDS = 6
 _KEPT = 4
+_CORNERS = 4
 X1, Y1, X2, Y2 = range(4)
 
 
@@ -35,7 +35,7 @@ def field(call: Call) -> None:
     call.need_on_chip(dst, src)
     call.need_dtype(dst, SCORES)
     call.need_same_dtype(dst, src)
-    at, repeat = call.need_attr("field", _FIELDS - 1), int(call.args["repeat"])
+    at, repeat = call.attrs["field"], int(call.args["repeat"])
     count = repeat * GROUP
     packing = call.op == "vconcat"
     wide = count * PROPOSAL - (PROPOSAL - 1 - at) if count else 0
@@ -45,8 +45,8 @@ def field(call: Call) -> None:
             n = r * GROUP + i
             _elements(dst, n * PROPOSAL + at, 1)[:] = _elements(src, n, 1)
         if not packing:
-            span = _elements(src, r * GROUP * PROPOSAL + at, (GROUP - 1) * PROPOSAL + 1)
-            _elements(dst, r * GROUP, GROUP)[:] = span[::PROPOSAL].copy()
+            places = (r * GROUP + np.arange(GROUP)) * PROPOSAL + at
+            _elements(dst, r * GROUP, GROUP)[:] = src.load(src.positions(places * src.size)).copy()
 
 
 class _Boxes:
@@ -54,8 +54,9 @@ class _Boxes:
 
     def __init__(self, call: Call, operand: Operand, first: int):
         self._call, self._dtype = call, operand.dtype
-        boxes = _elements(operand, first * PROPOSAL, GROUP * PROPOSAL).copy().reshape(GROUP, PROPOSAL)
-        self.field = widen(boxes, operand.dtype).T
+        elements = (first + np.arange(GROUP)[:, None]) * PROPOSAL + np.arange(_CORNERS)
+        corners = operand.load(operand.positions(elements * operand.size)).copy()
+        self.field = widen(corners, operand.dtype).T
 
 
 def _rounded(call: Call, x: np.ndarray, dtype: str) -> np.ndarray:
@@ -128,8 +129,9 @@ def vmrgch(call: Call) -> None:
     repeat, per_block = int(call.args["repeat"]), BLOCK_BYTES // src.size
     _checked(call, ("src", repeat * BLOCKS * per_block), ("dst", repeat * BLOCKS * _KEPT))
     for r in range(repeat):
-        blocks = _elements(src, r * BLOCKS * per_block, BLOCKS * per_block).reshape(BLOCKS, per_block)
-        _elements(dst, r * BLOCKS * _KEPT, BLOCKS * _KEPT)[:] = blocks[:, :_KEPT].reshape(-1).copy()
+        elements = (r * BLOCKS + np.arange(BLOCKS)[:, None]) * per_block + np.arange(_KEPT)
+        kept = src.load(src.positions(elements * src.size)).copy()
+        _elements(dst, r * BLOCKS * _KEPT, BLOCKS * _KEPT)[:] = kept.reshape(-1)
 
 
 def _suppression(call: Call, *names: str) -> None:

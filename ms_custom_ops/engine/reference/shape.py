@@ -7,18 +7,16 @@ import numpy as np
 
 from ms_custom_ops.engine.reference.call import Call, instruction
 from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES
+from ms_custom_ops.program.names import RGB888, YUV400, YUV420SP
 
-YUV420SP, RGB888, YUV400 = 0, 4, 9
 _BYTES_PER_PIXEL = {YUV420SP: 1, RGB888: 3, YUV400: 1}
-MAX_SIDE = 65535
 
 
 @instruction("fill")
 def fill(call: Call) -> None:
     """512-byte units of one value."""
-    dst, repeat = call["dst"], int(call.args["repeat"])
+    dst, repeat = call["dst"], call.ranged("repeat")
     call.need_on_chip(dst)
-    call.need(repeat <= MAX_SIDE, "repeat", repeat, f"0 to {MAX_SIDE}")
     if repeat:
         view = dst.view(0, repeat * FRACTAL_BYTES)
         view[:] = np.tile(np.broadcast_to(call.value("pad_value", dst), (1,)).view(np.uint8), view.size // dst.size)
@@ -30,10 +28,7 @@ def v4dtrans(call: Call) -> None:
     dst, src = call["dst"], call["src"]
     call.need_on_chip(dst, src)
     call.need_same_dtype(dst, src)
-    sides = {n: int(call.args[n]) for n in ("m_len", "channels")}
-    for name, side in sides.items():
-        call.need(side <= MAX_SIDE, name, side, f"0 to {MAX_SIDE}")
-    m_len, channels = sides.values()
+    m_len, channels = call.ranged("m_len"), call.ranged("channels")
     size = m_len * channels * dst.size
     if not size:
         return
@@ -55,11 +50,8 @@ def load_image(call: Call) -> None:
     call.need_dtype(dst, {"uint8", "float16"})
     call.need_dtype(src, {"uint8"})
     kind, swap = call.attrs["format"], bool(call.attrs["swap"])
-    call.need(kind in _BYTES_PER_PIXEL, "format", kind, ", ".join(map(str, _BYTES_PER_PIXEL)))
     names = ("src_w", "src_h", "first_w", "first_h", "width", "height")
-    for name in names:
-        call.need(int(call.args[name]) <= MAX_SIDE, name, call.args[name], f"0 to {MAX_SIDE}")
-    src_w, src_h, first_w, first_h, width, height = (int(call.args[n]) for n in names)
+    src_w, src_h, first_w, first_h, width, height = (call.ranged(n) for n in names)
     for name, size, end in (("width", src_w, first_w + width), ("height", src_h, first_h + height)):
         call.need(end <= size, f"first and {name} of the crop", end, f"0 to {size}")
     dst.check(0, width * height * BLOCK_BYTES)

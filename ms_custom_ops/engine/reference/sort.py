@@ -93,14 +93,13 @@ def _merge(lists: list[np.ndarray], keys: list[list[tuple]], suspend: bool) -> t
 def vmrgsort(call: Call) -> None:
     """Merge of sorted lists, each repeat that many records further on."""
     dst, sr = call["dst"], call["sr"]
-    count = call.need_attr("lists", LISTS)
-    call.need(count > 0, "lists", count, "1 to 4")
+    count = call.attrs["lists"]
     sources = [call[f"src{i}"] for i in range(LISTS)]
     call.need_on_chip(dst, sr, *sources)
     call.need_dtype(dst, SCORES)
     call.need_same_dtype(dst, *sources)
     call.need_dtype(sr, {"uint16"})
-    suspend, pairs = bool(call.need_attr("suspend", 1)), bool(call.need_attr("record", 1))
+    suspend, pairs = bool(call.attrs["suspend"]), bool(call.attrs["record"])
     record, at = (RECORD_BYTES, 0) if pairs else (PROPOSAL * dst.size, SCORE * dst.size)
     sources = sources[:count]
     lengths = [int(call.args[f"len{i}"]) for i in range(count)]

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of a checkout that are made from the instruction table: the engine's names and rows, the page of the docs.
+
+``ms-custom-ops gen`` writes them, ``gen --check`` compares. An installed package has no C++ source and no docs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import textwrap
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ms_custom_ops.program.isa import FAMILIES, ISA, KINDS, OperandSpec, Row
+
+WIDTH = 120
+NOTICE = "generated from ms_custom_ops/program/isa by ms-custom-ops gen; do not edit"
+NAMES_FILE, ROWS_FILE, PAGE_FILE = "csrc/isa_names.inc", "csrc/isa_rows.inc", "docs/instructions.md"
+
+
+def layouts() -> dict[str, Row]:
+    """Namespaces of the C++ names: a row for each name of a layout, and for each instruction that shares none.
+
+    ValueError where rows of one layout do not agree: equal operands and arguments, attributes that begin alike.
+    """
+    found: dict[str, Row] = {}
+    for row in ISA.values():
+        name = row.layout or row.name
+        other = found.setdefault(name, row)
+        short, long = sorted((row.attrs, other.attrs), key=len)
+        if (row.tensors, row.args) != (other.tensors, other.args) or long[: len(short)] != short:
+            raise ValueError(f"layout {name}: {row.name} and {other.name} differ in operands, arguments or attributes")
+        if len(row.attrs) > len(other.attrs):
+            found[name] = row
+    return found
+
+
+def _enum(kind: str, names: Iterable[str]) -> list[str]:
+    text = f"enum {kind} : int {{ {', '.join(names)} }};"
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+
+
+def names_text() -> str:
+    """Numbers of operands, arguments and attributes, a namespace for each layout."""
+    lines = ["// SPDX-License-Identifier: Apache-2.0", f"// {NOTICE}", ""]
+    for name, row in layouts().items():
+        lines.append(f"namespace {name} {{")
+        for kind, names in (("Operand", row.tensors), ("Arg", row.args), ("Attr", row.attrs)):
+            lines += _enum(kind, names) if names else []
+        lines += [f"}}  // namespace {name}", ""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _operands(row: Row) -> Iterator[str]:
+    for operand in row.operands:
+        yield f'{{"{operand.name}", {_bool("r" in operand.mark)}, {_bool("w" in operand.mark)}}}'
+
+
+def _arguments(row: Row) -> Iterator[str]:
+    for arg in row.arguments:
+        low, high = (0, "INT64_MAX") if arg.high is None else (arg.low, arg.high)
+        yield f'{{"{arg.name}", ArgKind::{arg.kind.capitalize()}, {low}, {high}}}'
+
+
+def _attributes(row: Row) -> Iterator[str]:
+    for attr in row.attributes:
+        listed = sum(1 << value for value in attr.values)
+        yield f'{{"{attr.name}", {attr.low}, {attr.high}, {listed:#x}, "{attr.accepted}"}}'
+
+
+def rows_text() -> str:
+    """Rows of the table as initialisers: parts of all rows one after the other, then how many each row has."""
+    lines = ["// SPDX-License-Identifier: Apache-2.0", f"// {NOTICE}"]
+    tables = (("OperandRow", _operands), ("ArgRow", _arguments), ("AttrRow", _attributes))
+    for kind, parts in tables:
+        lines += ["", f"constexpr {kind} k{kind}s[] = {{"]
+        for row in ISA.values():
+            items = list(parts(row))
+            if items:
+                wrapped = textwrap.wrap(", ".join(items), WIDTH - 5, break_long_words=False)
+                lines += [f"    // {row.name}", *(f"    {line}" for line in wrapped)]
+                lines[-1] += ","
+        lines.append("};")
+    lines += ["", "constexpr InstrRow kInstrRows[] = {"]
+    lines += [
+        f'    {{"{row.name}", {len(row.operands)}, {len(row.arguments)}, {len(row.attributes)}}},'
+        for row in ISA.values()
+    ]
+    return "\n".join([*lines, "};"]) + "\n"
+
+
+def _operand_text(operand: OperandSpec) -> str:
+    text = f"`{operand.name}` {operand.mark}"
+    if operand.read_if is not None:
+        name, wanted = operand.read_if
+        text += f" (read if `{name}` is {'not 0' if wanted else '0'})"
+    return text + (" (at places known only while running)" if operand.anywhere else "")
+
+
+def _pipe_text(row: Row) -> str:
+    if isinstance(row.pipe, str):
+        return row.pipe
+    return "by route"
+
+
+def _routes_table() -> list[str]:
+    """Pipes of moves by route, fused and split cores side by side."""
+    fused, split = next(row.pipe for row in ISA.values() if not isinstance(row.pipe, str))
+    lines = ["| from | to | fused core | split core |", "|---|---|---|---|"]
+    for dst, src in {**fused, **split}:
+        lines.append(f"| {src} | {dst} | {fused.get((dst, src), '')} | {split.get((dst, src), '')} |")
+    return lines
+
+
+def _entry(row: Row) -> list[str]:
+    lines = [f"### {row.name}", "", row.doc[:1].upper() + row.doc[1:] + ".", ""]
+    lines += [f"Pipe {_pipe_text(row)}{', lane by lane' if row.lanewise else ''}.", ""]
+    if row.operands:
+        lines.append(f"* operands: {', '.join(map(_operand_text, row.operands))}")
+    if row.arguments:
+        args = (f"`{a.name}` {a.kind}" + (f" {a.low} to {a.high}" if a.high is not None else "") for a in row.arguments)
+        lines.append(f"* arguments: {', '.join(args)}")
+    if row.attributes:
+        lines.append(f"* attributes: {', '.join(f'`{a.name}` {a.accepted}' for a in row.attributes)}")
+    wrapped = [textwrap.wrap(line, WIDTH, subsequent_indent="  " if line[:1] == "*" else "") or [""] for line in lines]
+    return [part for parts in (wrapped if lines[-1] else wrapped[:-1]) for part in parts]
+
+
+def page_text() -> str:
+    """docs/instructions.md."""
+    import ms_custom_ops.program.isa as isa
+
+    rules = (isa.__doc__ or "").replace("``", "`").split("\n\n")
+    lines = ["# Instructions of a Program", "", f"<!-- {NOTICE} -->", ""]
+    lines += ["What every instruction takes, touches and computes; the table is `ms_custom_ops/program/isa`."]
+    lines += ["Marks of operands: r read, w written, rw both.", "", *rules[2].splitlines(), ""]
+    lines += ["## Kinds of arguments", "", "| kind | is |", "|---|---|"]
+    lines += [f"| {kind} | {text} |" for kind, text in KINDS.items()]
+    lines += ["", "## Pipes of moves by route", "", *_routes_table()]
+    for title, rows in FAMILIES.items():
+        lines += ["", f"## {title}"]
+        for row in rows:
+            lines += ["", *_entry(row)]
+    return "\n".join(lines) + "\n"
+
+
+def generate() -> dict[str, str]:
+    """Text of every generated file by its path in a checkout."""
+    return {NAMES_FILE: names_text(), ROWS_FILE: rows_text(), PAGE_FILE: page_text()}
+
+
+def checkout() -> Path | None:
+    """The checkout this package lies in, None for an installed one."""
+    root = Path(__file__).resolve().parents[2]
+    return root if (root / "csrc").is_dir() and (root / "docs").is_dir() else None
+
+
+def write(root: Path) -> list[Path]:
+    """Write the files; those whose text changed."""
+    changed = []
+    for name, text in generate().items():
+        path = root / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            changed.append(path)
+    return changed
+
+
+def drift(root: Path) -> str:
+    """Unified diff from the files to what would be generated; empty when they agree."""
+    parts: list[str] = []
+    for name, text in generate().items():
+        path = root / name
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        parts += difflib.unified_diff(old.splitlines(True), text.splitlines(True), name, f"{name} (generated)")
+    return "".join(parts)

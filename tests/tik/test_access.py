@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bytes that :mod:`ms_custom_ops.program.access` names are those the reference engine touches.
+
+The reference engine finds its bytes from the definition of each instruction, not from ``access``. Here its operands
+note what they load, store and view, and both are compared for every executed instruction of random Programs: equal, or
+contained where the row says that the place is known only while running.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from programs import reference
+from random_programs import INSTRUCTIONS, build, random_feed
+from test_differential import DataDraw
+from test_differential_cube import MAKERS, Bench
+
+from ms_custom_ops.engine.reference import DEFINITIONS
+from ms_custom_ops.engine.reference.call import Call
+from ms_custom_ops.engine.reference.memory import Operand
+from ms_custom_ops.errors import EngineError
+from ms_custom_ops.program.access import Access, access, touched
+from ms_custom_ops.program.isa import ISA
+
+QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+EMPTY = np.zeros(0, np.int64)
+# Exact but for what depends on data: offsets, bits that choose elements, a merge that stops.
+INEXACT = {"vgather", "vscatter", "vgatherb", "vbi", "vreduce", "vmrgsort"}
+NO_DATA = {op for op, row in ISA.items() if not row.tensors} | {"block_barrier"}
+EACH = sorted(set(INSTRUCTIONS) | set(MAKERS))
+
+
+class Nothing(np.ndarray):
+    """Positions of elements none of which is accessed: loading them reads no byte of the operand."""
+
+
+class Watch:
+    """Bytes that each operand of one call read and wrote, counted from its start."""
+
+    def __init__(self, call: Call):
+        self.call = call
+        self.read: dict[str, list[np.ndarray]] = {}
+        self.written: dict[str, list[np.ndarray]] = {}
+
+    def note(self, kind: dict[str, list[np.ndarray]], operand: Operand, positions: np.ndarray, size: int) -> None:
+        if isinstance(positions, Nothing) or not positions.size:
+            return
+        at = positions.reshape(-1, 1) - operand.start + np.arange(size)
+        kind.setdefault(operand.name, []).append(at.reshape(-1))
+
+    def marks(self, operand: Operand) -> list[dict[str, list[np.ndarray]]]:
+        """What a view of an operand counts as, by its mark."""
+        row = ISA[self.call.op]
+        index = row.tensors.index(operand.name)
+        attrs = list(self.call.attrs.values())
+        return [self.read] * row.reads(index, attrs) + [self.written] * row.writes(index)
+
+    def compare(self) -> int:
+        """Compare every operand with its access; the number of bytes compared."""
+        call, row, compared = self.call, ISA[self.call.op], 0
+        operands = [call.operands[name] for name in row.tensors]
+        for i, operand in enumerate(operands):
+            found = access(
+                row,
+                i,
+                [o.dtype for o in operands],
+                list(call.args.values()),
+                list(call.attrs.values()),
+                [o.scope for o in operands],
+                [o.low + o.bytes - o.start for o in operands],
+            )
+            want = touched(found.boxes)
+            reads, writes = row.reads(i, list(call.attrs.values())), row.writes(i)
+            for does, kind, noted in ((reads, "reads", self.read), (writes, "writes", self.written)):
+                got = np.unique(np.concatenate(noted[operand.name])) if operand.name in noted else EMPTY
+                self.check(f"{operand.name} {kind}", found, want if does else EMPTY, got)
+                compared += got.size
+        return compared
+
+    def check(self, what: str, found: Access, want: np.ndarray, got: np.ndarray) -> None:
+        extra, missing = np.setdiff1d(got, want), np.setdiff1d(want, got)
+        if not found.exact:
+            assert self.call.op in INEXACT
+            missing = EMPTY
+        assert not extra.size and not missing.size, (
+            f"{self.call.op}: {what} bytes {extra[:8]} that access has not, not {missing[:8]} that it has; "
+            f"args {self.call.args}, attrs {self.call.attrs}, {found}"
+        )
+
+
+class Recorder:
+    """The watch of the call that runs, and what was compared so far."""
+
+    def __init__(self) -> None:
+        self.op = ""  # the instruction that is watched
+        self.watch: Watch | None = None
+        self.compared: dict[str, int] = {}
+
+    def run(self, op: str, definition: Any, call: Call) -> None:
+        if op != self.op:
+            return definition(call)
+        self.watch = Watch(call)
+        try:
+            definition(call)
+            self.compared[op] = self.compared.get(op, 0) + self.watch.compare()
+        finally:
+            self.watch = None
+
+
+@pytest.fixture(scope="module", name="recorder")
+def watched_operands():
+    """Every operand of every definition notes the bytes it touches."""
+    recorder = Recorder()
+    plain = {name: getattr(Operand, name) for name in ("positions", "load", "store", "view")}
+
+    def positions(operand, offsets, on=None, size=0):
+        found = plain["positions"](operand, offsets, on, size)
+        return found.view(Nothing) if on is not None and not np.any(on) else found
+
+    def load(operand, at, numpy=None):
+        if recorder.watch:
+            recorder.watch.note(recorder.watch.read, operand, at, np.dtype(numpy or operand.numpy).itemsize)
+        return plain["load"](operand, at.view(np.ndarray), numpy)
+
+    def store(operand, at, values):
+        if recorder.watch:
+            recorder.watch.note(recorder.watch.written, operand, at, np.asarray(values).itemsize)
+        plain["store"](operand, at.view(np.ndarray), values)
+
+    def view(operand, first, count):
+        for kind in recorder.watch.marks(operand) if recorder.watch and count > 0 else ():
+            recorder.watch.note(kind, operand, np.array([operand.start + first]), count)
+        return plain["view"](operand, first, count)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, function in {"positions": positions, "load": load, "store": store, "view": view}.items():
+            patch.setattr(Operand, name, function)
+        for op, definition in DEFINITIONS.items():
+            patch.setitem(DEFINITIONS, op, lambda call, op=op, d=definition: recorder.run(op, d, call))
+        yield recorder
+
+
+def run_random(op: str, data: st.DataObject) -> None:
+    """A random use of an instruction; one that the engine refuses is no use of it."""
+    if op in MAKERS:
+        bench = Bench(data)
+        MAKERS[op](bench)
+        program, feed = bench.b.program, bench.feed
+    else:
+        program = build(DataDraw(data), lambda m: m.instruction(op), exact=False)
+        feed = random_feed(program, data.draw(st.integers(0, 2**20)))
+    try:
+        reference(program, feed)
+    except EngineError:
+        return
+
+
+@pytest.mark.parametrize("op", EACH)
+def test_reference_engine_touches_what_access_says(op, recorder):
+    recorder.op = op
+
+    @settings(max_examples=20, **QUIET)
+    @given(st.data())
+    def each(data):
+        run_random(op, data)
+
+    each()
+    assert op in recorder.compared
+    assert recorder.compared[op] > 0 or op in NO_DATA
