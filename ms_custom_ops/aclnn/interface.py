@@ -9,11 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from ms_custom_ops import compiler, engine
+from ms_custom_ops import compiler
 from ms_custom_ops.aclnn.status import DEFAULT_STATUS, StatusError
 from ms_custom_ops.aclnn.tensors import Tensor, as_output, as_tensor, refuse
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError, describe
+from ms_custom_ops.lower.arrays import finish, prepare
+from ms_custom_ops.lower.run import run_primitive
+from ms_custom_ops.lower.steps import lower_call
 from ms_custom_ops.registry.call_values import full_attrs
+from ms_custom_ops.registry.public import Operand
 from ms_custom_ops.registry.spec import OpSpec
 
 INPUT, LENGTHS, ATTRIBUTE, OUTPUT = "input", "lengths", "attribute", "output"
@@ -60,23 +64,53 @@ class ProgramJob(Job):
         arrays, attrs = interface.to_primitive(given)
         shapes = {name: None if x is None else x.shape for name, x in arrays.items()}
         dtypes = {name: None if x is None else x.dtype.name for name, x in arrays.items()}
-        call = compiler.describe_call(interface.spec, shapes, dtypes, attrs)
-        interface.check_returns(given, call)
-        self.compiled = compiler.compile_call(call)
-        self.program = self.compiled.program
-        used = sum(max(self.program.buffers[i].size_bytes, 0) for i in self.program.workspaces)
-        self.workspace_size = used if workspace_size is None else workspace_size
+        self.call = compiler.describe_call(interface.spec, shapes, dtypes, attrs)
+        interface.check_returns(given, self.call)
+        self.compiled = compiler.compile_call(self.call)
+        self.workspace_size = workspace_bytes(self.compiled) if workspace_size is None else workspace_size
 
     def run(self) -> None:
         arrays, _ = self.interface.to_primitive(self.given)
-        feed = [np.ascontiguousarray(arrays[name]) for name in self.compiled.inputs]
-        results = dict(zip(self.compiled.outputs, engine.run(self.program, feed), strict=True))
+        results = run_primitive(self.call, arrays, compiled=self.compiled)
         for name, value in self.interface.from_primitive(self.given, results).items():
             self.given.outputs[name].write(value)
 
 
+class LoweredJob(Job):
+    """Runs a call of an op's public form: lowered to the primitive, and its results taken back."""
+
+    def __init__(self, interface: Interface, given: Given):
+        self.given = given
+        operands = {name: Operand(x.shape, x.dtype) for name, x in given.inputs.items()}
+        operands |= {name: Operand(None, None, tuple(x)) for name, x in given.lengths.items()}
+        call, self.steps = lower_call(interface.spec.name, operands, given.attrs)
+        interface.check_outputs(given, {name: found for name, found in call.returns().items() if found is not None})
+        if self.steps.empty:
+            return
+        shapes = {name: None if x is None else x.shape for name, x in self.steps.inputs.items()}
+        dtypes = {name: None if x is None else x.dtype for name, x in self.steps.inputs.items()}
+        self.call = compiler.describe_call(interface.spec, shapes, dtypes, self.steps.attributes)
+        self.compiled = compiler.compile_call(self.call)
+        self.workspace_size = workspace_bytes(self.compiled)
+
+    def run(self) -> None:
+        arrays = {name: x.array() for name, x in self.given.inputs.items()}
+        results: dict[str, np.ndarray] = {}
+        if not self.steps.empty:
+            results = run_primitive(self.call, prepare(self.steps, arrays), compiled=self.compiled)
+        for name, value in finish(self.steps, arrays, results).items():
+            self.given.outputs[name].write(value)
+
+
+def workspace_bytes(compiled: compiler.CompiledOp) -> int:
+    """Bytes of GM workspace that a Program asks for."""
+    program = compiled.program
+    return sum(max(program.buffers[i].size_bytes, 0) for i in program.workspaces)
+
+
 class Interface:
-    """The interface that an OpSpec alone gives: its arguments in order, then its returns as output tensors."""
+    """The interface that an OpSpec alone gives: the arguments of its public form, or of its own where it has none, in
+    order, then the returns as output tensors."""
 
     strided_inputs = False
 
@@ -107,7 +141,7 @@ class Interface:
         for p in self.parameters:
             if values[p.name] is not None or p.kind == ATTRIBUTE:
                 continue
-            if p.optional and (p.present_if is None or values[p.present_if] is None):
+            if p.optional and (p.present_if is None or not _asked(values[p.present_if])):
                 continue
             accepted = "a tensor" if p.present_if is None else f"a tensor, since {p.present_if} is given"
             raise StatusError("null_pointer", describe(self.name, p.name, "None", accepted))
@@ -116,14 +150,16 @@ class Interface:
         """Operands and attributes. StatusError (invalid_parameter) for what is neither."""
         parts: dict[str, dict[str, Any]] = {INPUT: {}, LENGTHS: {}, ATTRIBUTE: {}, OUTPUT: {}}
         for p in self.parameters:
-            value = values[p.name]
-            if p.kind in (INPUT, OUTPUT) and value is not None:
+            value, kind = values[p.name], p.kind
+            if kind == LENGTHS and self.spec.public and not isinstance(value, (list, tuple)):
+                kind = INPUT
+            if kind in (INPUT, OUTPUT) and value is not None:
                 value = (
                     as_output(self.name, p.name, value)
-                    if p.kind == OUTPUT
+                    if kind == OUTPUT
                     else as_tensor(self.name, p.name, value, strided=self.strided_inputs)
                 )
-                if p.present_if is not None and values[p.present_if] is None:
+                if p.present_if is not None and not _asked(values[p.present_if]):
                     if value.size:
                         refuse(
                             self.name,
@@ -133,9 +169,9 @@ class Interface:
                         )
                     continue
             if value is not None:
-                parts[p.kind][p.name] = value
+                parts[kind][p.name] = value
         try:
-            attrs = full_attrs(self.spec, parts[ATTRIBUTE])
+            attrs = full_attrs(self.spec.public or self.spec, parts[ATTRIBUTE])
         except OpArgumentError as error:
             raise StatusError("invalid_parameter", str(error)) from None
         return Given(parts[INPUT], parts[LENGTHS], attrs, parts[OUTPUT])
@@ -143,7 +179,7 @@ class Interface:
     def prepare(self, values: Mapping[str, Any]) -> Job:
         """The first phase: null pointers, dtypes, then everything that tiling decides."""
         self.check_null(values)
-        return ProgramJob(self, self.read(values))
+        return (LoweredJob if self.spec.public else ProgramJob)(self, self.read(values))
 
     def to_primitive(self, given: Given) -> tuple[dict[str, np.ndarray | None], dict[str, Any]]:
         """Arrays (tensor argument -> content or None) and attributes of the primitive."""
@@ -158,23 +194,44 @@ class Interface:
 
     def check_returns(self, given: Given, call: compiler.Call) -> None:
         """Outputs must be what the op infers: OpDtypeError or OpArgumentError."""
-        for name, shape, dtype in call.outputs:
+        self.check_outputs(given, {name: (tuple(shape), dtype) for name, shape, dtype in call.outputs})
+
+    def check_outputs(self, given: Given, wanted: Mapping[str, tuple[tuple[int, ...], str]]) -> None:
+        """OpDtypeError or OpArgumentError for an output of another shape or dtype."""
+        for name, (shape, dtype) in wanted.items():
             output = given.outputs[name]
             if output.dtype != dtype:
                 raise OpDtypeError(describe(self.name, f"dtype of {name}", output.dtype, dtype))
-            if output.shape != tuple(shape):
-                raise OpArgumentError(describe(self.name, name, f"of shape {output.shape}", tuple(shape)))
+            if output.shape != shape:
+                raise OpArgumentError(describe(self.name, name, f"of shape {output.shape}", shape))
+
+
+def _asked(value: Any) -> bool:
+    """Whether an output is wanted, by the tensor or the bool attribute that it goes with."""
+    return value is not None and value is not False
 
 
 def _parameters(spec: OpSpec) -> tuple[Parameter, ...]:
+    form = spec.public or spec
+    docs = {item.name: item.doc for item in (*spec.args, *spec.returns)}
     inputs = [
         Parameter(
-            arg.name, INPUT if arg.is_tensor else ATTRIBUTE, arg.optional or arg.has_default, arg.default, doc=arg.doc
+            arg.name,
+            ATTRIBUTE if not arg.is_tensor else LENGTHS if getattr(arg, "values", ()) else INPUT,
+            arg.optional or arg.has_default,
+            arg.default,
+            doc=arg.doc or docs.get(arg.name, ""),
         )
-        for arg in spec.args
+        for arg in (*form.tensors, *form.attributes)
     ]
     outputs = [
-        Parameter(ret.name, OUTPUT, ret.present_if is not None, present_if=ret.present_if, doc=ret.doc)
-        for ret in spec.returns
+        Parameter(
+            ret.name,
+            OUTPUT,
+            ret.present_if is not None,
+            present_if=ret.present_if,
+            doc=ret.doc or docs.get(ret.name, ""),
+        )
+        for ret in form.returns
     ]
     return (*inputs, *outputs)

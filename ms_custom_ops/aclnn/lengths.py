@@ -14,7 +14,13 @@ from ms_custom_ops.errors import describe
 
 def read_lengths(op: str, name: str, given: Any) -> np.ndarray:
     """int64 values (B,) of a list, array or tensor. StatusError (invalid_parameter) for anything else."""
-    values = np.asarray(given) if isinstance(given, (list, tuple)) else as_tensor(op, name, given).array()
+    if isinstance(given, (list, tuple)):
+        try:
+            values = np.asarray(given)
+        except ValueError:  # lists of unequal lengths
+            raise StatusError("invalid_parameter", describe(op, name, given, "integers of shape (B,)")) from None
+    else:
+        values = as_tensor(op, name, given).array()
     if values.ndim != 1 or (values.size and values.dtype.kind not in "iu"):
         raise StatusError(
             "invalid_parameter", describe(op, name, f"{values.dtype} of shape {values.shape}", "integers of shape (B,)")
@@ -31,7 +37,7 @@ def prefix_sums(op: str, name: str, values: np.ndarray, total: int, axis: str) -
     Raises:
         StatusError: tiling, for values that fit neither; the text names both readings.
     """
-    if values.size and values.min() >= 0:
+    if values.size and values.min() >= 0 and values.max() <= total:  # so that no sum overflows
         if values.sum() == total:
             return np.cumsum(values).astype(np.int32)
         if values[-1] == total and (np.diff(values) >= 0).all():

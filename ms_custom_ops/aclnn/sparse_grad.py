@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class SparseGradInterface(Interface):
 
     def __init__(self, version: int):
         name = "SparseFlashAttentionGrad" + ("V2" if version == 2 else "")
-        super().__init__(get_op(OP), name, _parameters(version))
+        super().__init__(replace(get_op(OP), public=None), name, _parameters(version))
         self.strided_inputs = version == 2
 
     def prepare(self, values: Mapping[str, Any]) -> Job:

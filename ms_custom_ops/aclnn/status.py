@@ -24,7 +24,7 @@ class StatusError(MsCustomOpsError):
         self.kind = kind
 
 
-def kind_of(error: MsCustomOpsError) -> str:
+def kind_of(error: Exception) -> str:
     """Kind of an error of the registry, of a tiling plan, of a kernel's trace or of the engine."""
     if isinstance(error, StatusError):
         return error.kind
@@ -50,11 +50,12 @@ def succeed() -> int:
     return SUCCESS
 
 
-def fail(op: str, error: MsCustomOpsError, codes: Mapping[str, int]) -> int:
-    """Keeps the text of ``error`` and returns its code. ``op`` goes in front unless the text starts with it."""
+def fail(op: str, error: Exception, codes: Mapping[str, int]) -> int:
+    """Keeps the text of ``error`` and returns its code. ``op`` goes in front unless the text starts with it; an error
+    that is not the package's own keeps its type."""
     kind = kind_of(error)
     code = codes.get(kind, DEFAULT_STATUS[kind])
-    text = str(error)
+    text = str(error) if isinstance(error, MsCustomOpsError) else f"{type(error).__name__}: {error}"
     named = text if text.partition(":")[0] == op else f"{op}: {text}"
     _last.text = f"{code} ({kind.replace('_', ' ')}): {named}"
     return code

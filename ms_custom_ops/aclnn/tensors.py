@@ -20,8 +20,9 @@ from ms_custom_ops.registry.dtypes import NAME_TO_CODE
 
 @dataclass(frozen=True)
 class Tensor:
-    """One operand. ``source`` is what the caller passed; its content is read or written when the op runs."""
+    """One operand of ``op``. ``source`` is what the caller passed; its content is read or written when the op runs."""
 
+    op: str
     name: str
     source: Any
     shape: tuple[int, ...]
@@ -33,13 +34,22 @@ class Tensor:
         return int(np.prod(self.shape, dtype=np.int64))
 
     def array(self) -> np.ndarray:
-        """A view of the content; bfloat16 as ml_dtypes has it."""
-        return _view(self.source)
+        """A view of the content; bfloat16 as ml_dtypes has it. StatusError (runtime) if the caller changed shape or
+        dtype since the first phase."""
+        view = _view(self.source)
+        if view.shape != self.shape or view.dtype.name != self.dtype or not view.dtype.isnative:
+            given = f"{view.dtype} of shape {view.shape} in the second phase"
+            accepted = f"{self.dtype} of shape {self.shape}, as in the first one"
+            raise StatusError("runtime", describe(self.op, self.name, given, accepted))
+        return view
 
     def write(self, value: np.ndarray) -> None:
         """Puts ``value``, rounded to the dtype, into the caller's memory."""
+        view = self.array()
+        if not view.flags.writeable:
+            raise StatusError("runtime", describe(self.op, self.name, "read-only", "a writeable tensor"))
         with np.errstate(over="ignore"):  # beyond float16 the result is inf
-            self.array()[...] = value.astype(self.array().dtype)
+            view[...] = value.astype(view.dtype)
 
 
 def _is_mindspore(x: Any) -> bool:
@@ -48,7 +58,7 @@ def _is_mindspore(x: Any) -> bool:
 
 def _view(x: Any) -> np.ndarray:
     if isinstance(x, np.ndarray):
-        return x
+        return np.asarray(x)  # of a subclass, its data
     view = x.asnumpy()
     if view.dtype.name == "bfloat16" and view.dtype != np.dtype(ml_dtypes.bfloat16):
         return view.view(np.uint16).view(ml_dtypes.bfloat16)  # MindSpore has a NumPy type of its own
@@ -62,7 +72,8 @@ def as_tensor(op: str, name: str, x: Any, *, strided: bool = False) -> Tensor:
         StatusError: invalid_parameter for anything else, for an unknown dtype, or for strides.
     """
     if isinstance(x, np.ndarray):
-        dtype, contiguous = x.dtype.name, x.flags.c_contiguous
+        dtype = x.dtype.name if x.dtype.isnative else f"{x.dtype.name} of foreign byte order"
+        contiguous = x.flags.c_contiguous
     elif _is_mindspore(x):
         dtype, contiguous = str(x.dtype).lower(), bool(x.is_contiguous())
     else:
@@ -71,7 +82,7 @@ def as_tensor(op: str, name: str, x: Any, *, strided: bool = False) -> Tensor:
         refuse(op, f"dtype of {name}", dtype, ", ".join(NAME_TO_CODE))
     if not contiguous and not strided:
         refuse(op, name, "not contiguous", "a contiguous tensor (np.ascontiguousarray, Tensor.contiguous)")
-    return Tensor(name, x, tuple(int(n) for n in x.shape), dtype)
+    return Tensor(op, name, x, tuple(int(n) for n in x.shape), dtype)
 
 
 def as_output(op: str, name: str, x: Any) -> Tensor:

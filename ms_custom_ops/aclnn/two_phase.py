@@ -7,11 +7,12 @@ import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from ms_custom_ops.aclnn.interface import OUTPUT, Interface, Job
 from ms_custom_ops.aclnn.status import StatusError, fail, succeed
-from ms_custom_ops.errors import MsCustomOpsError, describe
+from ms_custom_ops.errors import describe
 
 
 class Executor:
@@ -23,13 +24,17 @@ class Executor:
         self._job: Job | None = job
         self._lock = threading.Lock()
 
-    def take(self) -> Job:
-        """The job, at the first call; StatusError (runtime) afterwards."""
+    def run(self) -> None:
+        """Runs the job, once: StatusError (runtime) afterwards. A run that fails leaves it to be tried again."""
         with self._lock:
             job, self._job = self._job, None
         if job is None:
             raise StatusError("runtime", describe(self.op, "executor", "used already", "a new executor for each run"))
-        return job
+        try:
+            job.run()
+        except BaseException:
+            self._job = job
+            raise
 
 
 @dataclass(frozen=True)
@@ -48,14 +53,14 @@ def build(interface: Interface) -> TwoPhase:
         values = interface.bind(args, kwargs)
         try:
             executor = Executor(interface.name, interface.prepare(values))
-        except MsCustomOpsError as error:
+        except Exception as error:  # a C interface: whatever a caller passes ends in a status
             return fail(interface.name, error, interface.status), 0, None
         return succeed(), executor.workspace_size, executor
 
     def execute(workspace: Any, workspace_size: int, executor: Executor | None, stream: Any = None) -> int:
         try:
-            _take(interface.name, workspace, workspace_size, executor).run()
-        except MsCustomOpsError as error:
+            _check(interface.name, workspace, workspace_size, executor).run()
+        except Exception as error:
             return fail(interface.name, error, interface.status)
         return succeed()
 
@@ -63,30 +68,37 @@ def build(interface: Interface) -> TwoPhase:
     return TwoPhase(interface.name, get_workspace_size, execute)
 
 
-def _take(op: str, workspace: Any, workspace_size: int, executor: Executor | None) -> Job:
-    """The executor's job, after the checks of the second phase."""
+def _check(op: str, workspace: Any, workspace_size: Any, executor: Any) -> Executor:
+    """The executor, after the checks of the second phase."""
     if executor is None:
         raise StatusError("null_pointer", describe(op, "executor", "None", f"what {op}GetWorkspaceSize returned"))
     if not isinstance(executor, Executor) or executor.op != op:
         given = f"of {executor.op}" if isinstance(executor, Executor) else f"a {type(executor).__name__}"
         raise StatusError("runtime", describe(op, "executor", given, f"what {op}GetWorkspaceSize returned"))
     need = executor.workspace_size
-    if workspace_size < need:
-        raise StatusError("runtime", describe(op, "workspace_size", workspace_size, f"at least {need} bytes"))
-    have = _bytes(workspace)
+    if isinstance(workspace_size, bool) or not isinstance(workspace_size, Integral) or workspace_size < need:
+        raise StatusError("runtime", describe(op, "workspace_size", repr(workspace_size), f"at least {need} bytes"))
+    have = _bytes(op, workspace)
     if need and have is not None and have < need:
         given = "None" if workspace is None else f"of {have} bytes"
         raise StatusError("runtime", describe(op, "workspace", given, f"at least {need} bytes"))
-    return executor.take()
+    return executor
 
 
-def _bytes(workspace: Any) -> int | None:
+def _bytes(op: str, workspace: Any) -> int | None:
     """Size of a workspace; None for an address, whose size cannot be seen."""
     if workspace is None:
         return 0
-    if isinstance(workspace, int):
+    if isinstance(workspace, Integral) and not isinstance(workspace, bool) and workspace >= 0:
         return None if workspace else 0
-    return int(workspace.nbytes) if hasattr(workspace, "nbytes") else memoryview(workspace).nbytes
+    size = getattr(workspace, "nbytes", None)
+    if isinstance(size, Integral):
+        return int(size)
+    try:
+        return memoryview(workspace).nbytes
+    except TypeError:
+        given = f"a {type(workspace).__name__}"
+        raise StatusError("runtime", describe(op, "workspace", given, "an array, a buffer or an address")) from None
 
 
 def _describe(interface: Interface, first: Any, second: Any) -> None:
@@ -108,7 +120,8 @@ def _describe(interface: Interface, first: Any, second: Any) -> None:
         "second phase."
     )
     second.__doc__ = (
-        f"Second phase of {interface.name}: runs an executor, once, and writes its output tensors.\n\n"
+        f"Second phase of {interface.name}: runs an executor, once, and writes its output tensors. One that\n"
+        "failed can be run again.\n\n"
         "workspace has at least workspace_size bytes (an array, a buffer or an address; the engine does not touch\n"
         "it). The call returns when the outputs are written; stream is not used. Returns the status."
     )

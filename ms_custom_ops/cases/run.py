@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +14,6 @@ from ms_custom_ops.cases.compare import judge, measure
 from ms_custom_ops.cases.data import make_arrays, numpy_dtype, stored, view
 from ms_custom_ops.cases.model import PlannedCase, Result
 from ms_custom_ops.errors import MsCustomOpsError
-from ms_custom_ops.program import ir
 
 WAYS = ("native", "reference", "mindspore")
 
@@ -84,30 +82,18 @@ def _views(case: PlannedCase, arrays: Mapping[str, np.ndarray]) -> dict[str, np.
     return {n: view(stored(a, layouts[n]), layouts[n]) for n, a in arrays.items()}
 
 
-def _flat(array: np.ndarray, buffer: ir.Buffer) -> np.ndarray:
-    """In the shape that the kernel gave the tensor: it may see (B, S) as (B*S,), the bytes are the same."""
-    shape = tuple(buffer.shape)
-    whole = all(isinstance(d, int) and d >= 0 for d in shape)
-    return array.reshape(shape) if whole and math.prod(shape) == array.size else array
-
-
 def _engine(case: PlannedCase, arrays: dict[str, np.ndarray], soc: str, engine_name: str) -> dict[str, np.ndarray]:
     """Outputs by name: trace for ``soc``, run on an engine of this package."""
-    from ms_custom_ops import engine
-    from ms_custom_ops.compiler import compile_call, describe_call
+    from ms_custom_ops.compiler import describe_call
+    from ms_custom_ops.lower.run import run_primitive
 
     given, attrs, lift = _views(case, arrays), dict(case.attrs), None
     function = case_data(case.op).function
     if case.form == "function" and function is not None:
         given, attrs, lift = function.lower(given, attrs)
     call = describe_call(case.op, {n: a.shape for n, a in given.items()}, dict(case.dtypes), attrs, soc)
-    compiled = compile_call(call)
-    program = compiled.program
-    feed = [_flat(given[n], program.buffers[i]) for n, i in zip(compiled.inputs, program.inputs, strict=True)]
-    outputs = engine.run(program, feed, engine=engine_name)
-    shapes = {name: shape for name, shape, _ in call.outputs}
-    outputs = [a.reshape(shapes[n]) for n, a in zip(compiled.outputs, outputs, strict=True)]
-    return dict(zip(compiled.outputs, lift(outputs) if lift else outputs, strict=True))
+    outputs = run_primitive(call, given, engine_name)
+    return dict(zip(outputs, lift(list(outputs.values())), strict=True)) if lift else outputs
 
 
 def _mindspore(case: PlannedCase, arrays: Mapping[str, np.ndarray], soc: str) -> dict[str, Any]:

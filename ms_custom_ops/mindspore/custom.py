@@ -32,13 +32,13 @@ from ms_custom_ops.registry.call_values import full_attrs
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.sources import sources_of
 
-__all__ = ["ABSENT", "OpPrimitive", "TikCustom", "dtype_name", "prim_cache"]
+__all__ = ["ABSENT", "DTYPES", "OpPrimitive", "TikCustom", "dtype_name", "prim_cache"]
 
 # What an absent optional tensor is at the primitive: integers, which mixed precision leaves alone.
 ABSENT = Tensor(np.zeros(ABSENT_SHAPE, ABSENT_DTYPE))
 
 _FUNCTION = "mco_op"
-_DTYPES = {
+DTYPES = {
     name: getattr(mstype, name)
     for name in (
         "float16",
@@ -54,7 +54,7 @@ _DTYPES = {
         "uint64",
     )
 }
-_DTYPES["bool"] = mstype.bool_
+DTYPES["bool"] = mstype.bool_
 
 
 def dtype_name(dtype: Any) -> str:
@@ -182,7 +182,7 @@ class TikCustom(ops.Custom):
             compiled = compiler.compile_call(call)
             engine.put_in_table(compiled.key, compiled.program_bytes)
         out_shapes = tuple(shape for shape, _ in call.returns)
-        out_dtypes = tuple(mstype.TensorType(_DTYPES[dtype]) for _, dtype in call.returns)
+        out_dtypes = tuple(mstype.TensorType(DTYPES[dtype]) for _, dtype in call.returns)
         if len(call.returns) == 1:
             return {"shape": out_shapes[0], "dtype": out_dtypes[0], "value": None}
         return {"shape": out_shapes, "dtype": out_dtypes, "value": None}

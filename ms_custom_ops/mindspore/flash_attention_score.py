@@ -10,7 +10,8 @@ from mindspore.common import dtype as mstype
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore.attention_plan import Operand
 from ms_custom_ops.mindspore.custom import dtype_name
-from ms_custom_ops.mindspore.flash_attention import flash_attention, shape_dtype
+from ms_custom_ops.mindspore.flash_attention import flash_attention
+from ms_custom_ops.mindspore.lowered import about as shape_dtype
 from ms_custom_ops.mindspore.score_plan import OP, check
 
 _BITS = Tensor(np.array([1, 2, 4, 8, 16, 32, 64, 128], np.uint8))

@@ -17,7 +17,9 @@ from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.mindspore import sparse_plan as plans
 from ms_custom_ops.mindspore.attention_plan import Operand
 from ms_custom_ops.mindspore.custom import dtype_name
-from ms_custom_ops.mindspore.flash_attention import pad_last, shape_dtype, shape_dtype_or_values
+from ms_custom_ops.mindspore.lowered import about as shape_dtype
+from ms_custom_ops.mindspore.lowered import about as shape_dtype_or_values
+from ms_custom_ops.mindspore.lowered import pad_last
 from ms_custom_ops.op_impl.sparse_flash_attention.helpers import (
     check_sparse_indices,
     counts_to_prefix_sums,

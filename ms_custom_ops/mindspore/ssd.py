@@ -12,7 +12,9 @@ from mindspore.common import dtype as mstype
 from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.mindspore.attention_plan import Operand
 from ms_custom_ops.mindspore.custom import dtype_name
-from ms_custom_ops.mindspore.flash_attention import pad_last, shape_dtype, shape_dtype_or_values, take_last
+from ms_custom_ops.mindspore.lowered import about as shape_dtype
+from ms_custom_ops.mindspore.lowered import about as shape_dtype_or_values
+from ms_custom_ops.mindspore.lowered import pad_last, take_last
 from ms_custom_ops.mindspore.ssd_plan import packed_positions, plan_mamba3, plan_ssd
 
 

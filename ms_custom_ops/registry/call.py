@@ -11,10 +11,11 @@ from ms_custom_ops.errors import OpArgumentError, OpDtypeError, describe
 from ms_custom_ops.registry.call_values import check_dtypes, full_attrs, known_tensors, soc_key
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME, NAME_TO_CODE
 from ms_custom_ops.registry.expr import ExpressionError
+from ms_custom_ops.registry.public import PublicSpec
 from ms_custom_ops.registry.spec import ABSENT_DTYPE, ABSENT_SHAPE, Case, Dim, Dtypes, OpSpec, Shape, Shapes
 
 
-def _present_shapes(spec: OpSpec, shapes: Shapes) -> dict[str, Shape]:
+def present_shapes(spec: OpSpec | PublicSpec, shapes: Shapes) -> dict[str, Shape]:
     """Shapes of the tensors that are there, rank and sign checked."""
     known_tensors(spec, shapes, "shape")
     result = {}
@@ -47,7 +48,7 @@ def _present_shapes(spec: OpSpec, shapes: Shapes) -> dict[str, Shape]:
     return result
 
 
-def _bind(spec: OpSpec, shapes: Mapping[str, Shape]) -> tuple[dict[str, int], dict[str, str]]:
+def bind(spec: OpSpec | PublicSpec, shapes: Mapping[str, Shape]) -> tuple[dict[str, int], dict[str, str]]:
     """Binds plain symbols; returns their values and, for messages, which axis bound each."""
     values: dict[str, int] = {}
     origin: dict[str, str] = {}
@@ -80,7 +81,7 @@ def _derive(spec: OpSpec, env: dict[str, Any], values: dict[str, int], origin: d
             origin[name] = f"{name} = {expr.text} with {sources}"
 
 
-def _evaluate(spec: OpSpec, what: str, expr: Any, env: Mapping[str, Any]) -> Any:
+def _evaluate(spec: OpSpec | PublicSpec, what: str, expr: Any, env: Mapping[str, Any]) -> Any:
     try:
         return expr.evaluate(env)
     except ExpressionError as error:
@@ -89,7 +90,7 @@ def _evaluate(spec: OpSpec, what: str, expr: Any, env: Mapping[str, Any]) -> Any
         ) from None
 
 
-def _dim_text(spec: OpSpec, dim: Dim, env: Mapping[str, Any], origin: Mapping[str, str]) -> str:
+def _dim_text(spec: OpSpec | PublicSpec, dim: Dim, env: Mapping[str, Any], origin: Mapping[str, str]) -> str:
     parts = []
     for expr in dim.alternatives:
         if not expr.names:
@@ -108,7 +109,9 @@ def _dim_text(spec: OpSpec, dim: Dim, env: Mapping[str, Any], origin: Mapping[st
     return " or ".join(parts)
 
 
-def _check_dims(spec: OpSpec, shapes: Mapping[str, Shape], env: Mapping[str, Any], origin: Mapping[str, str]) -> None:
+def check_dims(
+    spec: OpSpec | PublicSpec, shapes: Mapping[str, Shape], env: Mapping[str, Any], origin: Mapping[str, str]
+) -> None:
     for arg in spec.tensors:
         for axis, (dim, size) in enumerate(zip(arg.shape, shapes.get(arg.name, ()), strict=False)):
             if dim.symbol is not None:
@@ -125,7 +128,7 @@ def _check_dims(spec: OpSpec, shapes: Mapping[str, Shape], env: Mapping[str, Any
                 )
 
 
-def _check_constraints(spec: OpSpec, env: Mapping[str, Any], origin: Mapping[str, str]) -> None:
+def check_constraints(spec: OpSpec | PublicSpec, env: Mapping[str, Any], origin: Mapping[str, str]) -> None:
     for constraint in spec.constraints:
         expr = constraint.expr
         if not expr.names <= env.keys():
@@ -156,20 +159,20 @@ def check_call(
     """See :meth:`OpSpec.check_call`; also returns the environment in which return shapes are evaluated."""
     key = soc_key(spec, soc)
     env: dict[str, Any] = full_attrs(spec, attrs)
-    given = _present_shapes(spec, shapes)
+    given = present_shapes(spec, shapes)
     for arg in spec.tensors:
         if arg.name not in given and dtypes.get(arg.name) is not None:
             what = f"absent but of dtype {dtypes[arg.name]}"
             raise OpArgumentError(describe(spec.name, arg.name, what, "a shape and a dtype, or neither"))
     row = check_dtypes(spec, list(given), dtypes, soc, key)
-    symbols, origin = _bind(spec, given)
+    symbols, origin = bind(spec, given)
     env.update(symbols)
     for arg in spec.tensors:
         env[f"present:{arg.name}"] = arg.name in given
         env[f"dtype:{arg.name}"] = row.codes[arg.name] if arg.name in given else ""
     _derive(spec, env, symbols, origin)
-    _check_dims(spec, given, env, origin)
-    _check_constraints(spec, env, origin)
+    check_dims(spec, given, env, origin)
+    check_constraints(spec, env, origin)
     return symbols, env
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError, SocError, describe
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME, NAME_TO_CODE
+from ms_custom_ops.registry.public import PublicSpec
 from ms_custom_ops.registry.spec import ArgSpec, DtypeRow, Dtypes, OpSpec
 
 
@@ -42,7 +43,9 @@ def soc_key(spec: OpSpec, soc: str) -> str:
 _KIND_TEXT = {"int": "an int", "float": "a float", "bool": "True or False", "str": "a str"}
 
 
-def _attr_value(spec: OpSpec, arg: ArgSpec, value: Any) -> Any:
+def _attr_value(spec: OpSpec | PublicSpec, arg: ArgSpec, value: Any) -> Any:
+    if value is None and arg.optional:
+        return None
     is_bool = isinstance(value, bool) or type(value).__name__ in ("bool_", "bool")
     if arg.kind == "bool" and is_bool:
         return bool(value)
@@ -52,10 +55,14 @@ def _attr_value(spec: OpSpec, arg: ArgSpec, value: Any) -> Any:
         return operator.index(value)
     if arg.kind == "float" and isinstance(value, numbers.Real) and not is_bool:
         return float(value)
-    raise OpArgumentError(describe(spec.name, arg.name, f"{value!r} ({type(value).__name__})", _KIND_TEXT[arg.kind]))
+    raise OpArgumentError(describe(spec.name, arg.name, f"{value!r} ({type(value).__name__})", _kind_text(arg)))
 
 
-def full_attrs(spec: OpSpec, attrs: Mapping[str, Any]) -> dict[str, Any]:
+def _kind_text(arg: ArgSpec) -> str:
+    return _KIND_TEXT[arg.kind] + (" or None" if arg.optional else "")
+
+
+def full_attrs(spec: OpSpec | PublicSpec, attrs: Mapping[str, Any]) -> dict[str, Any]:
     """Attributes in declared order with defaults filled in and types checked.
 
     Raises:
@@ -80,7 +87,7 @@ def full_attrs(spec: OpSpec, attrs: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def known_tensors(spec: OpSpec, given: Mapping[str, Any], what: str) -> None:
+def known_tensors(spec: OpSpec | PublicSpec, given: Mapping[str, Any], what: str) -> None:
     names = [arg.name for arg in spec.tensors]
     for name in given:
         if name not in names:

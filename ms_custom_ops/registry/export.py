@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME
+from ms_custom_ops.registry.public import PublicSpec
 from ms_custom_ops.registry.schema import MS_ARG, MS_RETURN, MS_TOP
 from ms_custom_ops.registry.spec import OpSpec
 
@@ -89,6 +90,8 @@ def doc_table(spec: OpSpec) -> str:
         lines.append(f"| {ret.name} | {_cell(ret.shape_text)} | {dtypes} | {_cell(ret.doc)} |")
     lines += [""] + [f"* {name} = `{expr.text}`" for name, expr in spec.symbols.items()]
     lines += [f"* `{item.expr.text}`: {item.msg}" for item in spec.constraints]
+    if spec.public is not None:
+        lines += _public_table(spec.public)
     lines += ["", "| chip | dtypes |", "|---|---|"]
     lines += [f"| {soc} | {' '.join(codes)} |" for soc, codes in spec.target.soc.items()]
     if spec.bprop is None:
@@ -100,3 +103,19 @@ def doc_table(spec: OpSpec) -> str:
         if spec.bprop.non_differentiable:
             lines.append(f"\nNo gradient (zeros): {', '.join(spec.bprop.non_differentiable)}.")
     return "\n".join(lines)
+
+
+def _public_table(public: PublicSpec) -> list[str]:
+    """What the public function takes: shapes by condition, dtypes, rules."""
+    lines = ["", "Public function:", "", "| argument | shape or type | dtype | default |", "|---|---|---|---|"]
+    for arg in public.args:
+        form = "; ".join(
+            ("" if condition is None else f"{condition.text}: ") + "(" + ", ".join(dim.text for dim in dims) + ")"
+            for condition, dims in arg.shapes
+        )
+        form = f"broadcasts to {form}" if arg.broadcast else form
+        lines.append(f"| {arg.name} | {_cell(form)} | {' '.join(arg.dtypes)} | {'`None`' if arg.optional else ''} |")
+    for attr in public.attributes:
+        default = f"`{attr.default!r}`" if attr.has_default else ""
+        lines.append(f"| {attr.name} | {attr.kind} | | {default} |")
+    return [*lines, "", *(f"* `{item.expr.text}`: {item.msg}" for item in public.constraints)]

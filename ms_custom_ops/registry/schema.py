@@ -17,6 +17,7 @@ from typing import Any
 
 from ms_custom_ops.registry.dtypes import NAME_TO_CODE
 from ms_custom_ops.registry.expr import Expr, ExpressionError, parse_expr
+from ms_custom_ops.registry.public import read_public
 from ms_custom_ops.registry.spec import ArgSpec, Constraint, Dim, OpSpec, ReturnSpec
 from ms_custom_ops.registry.yaml_source import Findings, Source, nearest
 
@@ -47,6 +48,7 @@ OUR_TOP = (
     "accuracy",
     "status",
     "cases",
+    "public",
 )
 MS_ARG = ("dtype", "default", "prim_init", "type_cast", "arg_handler", "disable_tensor_to_scalar")
 OUR_ARG = ("shape", "doc")
@@ -263,10 +265,17 @@ def read_symbols(reader: OpReader) -> dict[str, Expr]:
 
 
 def read_constraints(reader: OpReader, known: set[str], tensors: set[str]) -> tuple[Constraint, ...]:
-    result = []
     value = reader.raw.get("constraints", [])
-    for i, item in enumerate(reader.typed(value, list, ("constraints",), "a list of {expr, msg}") or []):
-        path: tuple[Any, ...] = ("constraints", i)
+    return read_constraint_list(reader, value, ("constraints",), known, tensors)
+
+
+def read_constraint_list(
+    reader: OpReader, value: Any, where: tuple[Any, ...], known: set[str], tensors: set[str]
+) -> tuple[Constraint, ...]:
+    """A list of {expr, msg} at ``where``."""
+    result = []
+    for i, item in enumerate(reader.typed(value, list, where, "a list of {expr, msg}") or []):
+        path: tuple[Any, ...] = (*where, i)
         if reader.typed(item, dict, path, "a mapping with the keys expr and msg") is None:
             continue
         reader.keys(item, ("expr", "msg"), path)
@@ -331,6 +340,7 @@ def read_op(source: Source, name: str, findings: Findings) -> OpSpec | None:
         reader.bad(("args",), "there is no tensor argument")
     parts = sections.read_sections(reader, args, returns)
     constraints = read_constraints(reader, names, tensors)
+    public = read_public(reader, args, constraints)
     if len(findings.items) > before:
         return None
     return OpSpec(
@@ -341,5 +351,6 @@ def read_op(source: Source, name: str, findings: Findings) -> OpSpec | None:
         constraints=constraints,
         location=source.where(name),
         raw=MappingProxyType(reader.raw),
+        public=public,
         **parts,
     )

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME
 from ms_custom_ops.registry.expr import Expr
+
+if TYPE_CHECKING:
+    from ms_custom_ops.registry.public import PublicSpec
 
 Shape = tuple[int, ...]
 Shapes = Mapping[str, "Sequence[int] | None"]
@@ -184,6 +187,8 @@ class OpSpec:
     doc: str
     location: str
     raw: Mapping[str, Any]
+    public: PublicSpec | None = None
+    """What the public function takes, where it is not the primitive."""
 
     @property
     def tensors(self) -> tuple[ArgSpec, ...]:

@@ -59,15 +59,30 @@ SHAPES = {
     ),
     "rank_key": ((Q, (2, 9, 16), KV), r"rank of key is 3 .*accepted: 4, shape \(B, N2, S2, D\)"),
     "rank_value": ((Q, KV, (2, 9, 16)), r"rank of value is 3 .*accepted: 4, shape \(B, N2, S2, D\)"),
-    "batch": ((Q, (3, 2, 9, 16), (3, 2, 9, 16)), r"key is of shape \(3, 2, 9, 16\); accepted: .*B = 2 and D = 16"),
-    "head_dim": ((Q, (2, 2, 9, 8), (2, 2, 9, 8)), r"key is of shape \(2, 2, 9, 8\); accepted: .*B = 2 and D = 16"),
-    "value": ((Q, KV, (2, 2, 8, 16)), r"value is of shape \(2, 2, 8, 16\); accepted: the shape of key \(2, 2, 9, 16\)"),
-    "heads": ((Q, (2, 3, 9, 16), (2, 3, 9, 16)), "head count N1 of query is 4; accepted: a multiple of N2 = 3 of key"),
-    "no_kv_heads": ((Q, (2, 0, 9, 16), (2, 0, 9, 16)), "head count N1 of query is 4; accepted: a multiple of N2 = 0"),
-    "d_257": (((2, 4, 17, 257), (2, 2, 9, 257), (2, 2, 9, 257)), "head size D of query is 257; accepted: 1 to 256"),
-    "d_0": (((2, 4, 17, 0), (2, 2, 9, 0), (2, 2, 9, 0)), "head size D of query is 0; accepted: 1 to 256"),
-    "no_queries": (((2, 4, 0, 16), KV, KV), "sequence lengths S1, S2 is 0, 9; accepted: at least 1 each"),
-    "no_keys": ((Q, (2, 2, 0, 16), (2, 2, 0, 16)), "sequence lengths S1, S2 is 17, 0; accepted: at least 1 each"),
+    "batch": ((Q, (3, 2, 9, 16), (3, 2, 9, 16)), r"axis 0 of key \(B\) is 3; accepted: 2, the B of query axis 0"),
+    "head_dim": ((Q, (2, 2, 9, 8), (2, 2, 9, 8)), r"axis 3 of key \(D\) is 8; accepted: 16, the D of query axis 3"),
+    "value": ((Q, KV, (2, 2, 8, 16)), r"axis 2 of value \(S2\) is 8; accepted: 9, the S2 of key axis 2"),
+    "heads": (
+        (Q, (2, 3, 9, 16), (2, 3, 9, 16)),
+        r"N1, N2 is N1 = 4 \(query axis 1\) and N2 = 3 \(key axis 1\); accepted: .*N1 % N2 == 0",
+    ),
+    "no_kv_heads": (
+        (Q, (2, 0, 9, 16), (2, 0, 9, 16)),
+        r"N1, N2 is N1 = 4 \(query axis 1\) and N2 = 0 \(key axis 1\); accepted: .*N2 >= 1",
+    ),
+    "d_257": (
+        ((2, 4, 17, 257), (2, 2, 9, 257), (2, 2, 9, 257)),
+        r"D is 257 \(query axis 3\); accepted: 1 <= D <= 256 \(the head size\)",
+    ),
+    "d_0": (((2, 4, 17, 0), (2, 2, 9, 0), (2, 2, 9, 0)), r"D is 0 \(query axis 3\); accepted: 1 <= D <= 256"),
+    "no_queries": (
+        ((2, 4, 0, 16), KV, KV),
+        r"S1, S2 is S1 = 0 \(query axis 2\) and S2 = 9 \(key axis 2\); accepted: S1 >= 1 and S2 >= 1",
+    ),
+    "no_keys": (
+        (Q, (2, 2, 0, 16), (2, 2, 0, 16)),
+        r"S1, S2 is S1 = 17 .* and S2 = 0 .*; accepted: S1 >= 1 and S2 >= 1",
+    ),
 }
 
 
@@ -142,9 +157,13 @@ OPTIONAL = {
     "shift_rank": (
         OpArgumentError,
         {"real_shift": zeros(17, 9)},
-        rf"real_shift is of shape \(17, 9\); accepted: \(1 or B, N1, 1 or S1, S2\) with .* = {FULL}",
+        r"rank of real_shift is 2 \(shape \(17, 9\)\); accepted: 4, shape \(1\|B, N1, 1\|S1, S2\)",
     ),
-    "shift_heads": (OpArgumentError, {"real_shift": zeros(1, 1, 17, 9)}, r"real_shift is of shape \(1, 1, 17, 9\)"),
+    "shift_heads": (
+        OpArgumentError,
+        {"real_shift": zeros(1, 1, 17, 9)},
+        r"axis 1 of real_shift \(N1\) is 1; accepted: 4, the N1",
+    ),
     "drop_dtype": (
         OpDtypeError,
         {"drop_mask": zeros(*(2, 4, 17, 9), dtype=np.int8), "keep_prob": 0.5},
@@ -153,7 +172,7 @@ OPTIONAL = {
     "drop_shape": (
         OpArgumentError,
         {"drop_mask": zeros(1, 4, 17, 9), "keep_prob": 0.5},
-        rf"drop_mask is of shape \(1, 4, 17, 9\); accepted: \(B, N1, S1, S2\) = {FULL}",
+        r"axis 0 of drop_mask \(B\) is 1; accepted: 2, the B of query axis 0",
     ),
     "qlen_dtype": (
         OpDtypeError,
@@ -163,12 +182,12 @@ OPTIONAL = {
     "qlen_shape": (
         OpArgumentError,
         {"actual_seq_qlen": zeros(3, dtype=np.int32)},
-        r"actual_seq_qlen is of shape \(3,\); accepted: one length per batch, shape \(2,\)",
+        r"axis 0 of actual_seq_qlen \(B\) is 3; accepted: 2, the B of query axis 0",
     ),
     "qlen_count": (
         OpArgumentError,
         {"actual_seq_qlen": [1]},
-        "actual_seq_qlen is 1 lengths; accepted: one per batch, B",
+        r"axis 0 of actual_seq_qlen \(B\) is 1; accepted: 2, the B of query axis 0",
     ),
     "qlen_long": (
         OpArgumentError,
@@ -191,10 +210,10 @@ def test_optional_tensors(name: str) -> None:
 
 
 ATTRIBUTES = {
-    "keep_prob_0": ({"keep_prob": 0.0}, "keep_prob is 0.0; accepted: a probability, 0 < keep_prob <= 1"),
-    "keep_prob_2": ({"keep_prob": 2.0}, "keep_prob is 2.0; accepted: a probability"),
-    "keep_prob_text": ({"keep_prob": "half"}, "keep_prob is 'half'; accepted: a probability"),
-    "scale": ({"scale_value": "x"}, r"scale_value is 'x' \(str\); accepted: a float, or None for D\^-0.5"),
+    "keep_prob_0": ({"keep_prob": 0.0}, "keep_prob is 0.0; accepted: 0 < keep_prob <= 1"),
+    "keep_prob_2": ({"keep_prob": 2.0}, "keep_prob is 2.0; accepted: 0 < keep_prob <= 1"),
+    "keep_prob_text": ({"keep_prob": "half"}, r"keep_prob is 'half' \(str\); accepted: a float"),
+    "scale": ({"scale_value": "x"}, r"scale_value is 'x' \(str\); accepted: a float or None"),
     "seed": ({"seed": -1}, "seed is -1; accepted: 0 <= seed"),
     "seed_float": ({"seed": 0.5}, r"seed is 0.5 \(float\); accepted: an int"),
     "mode": ({"sparse_mode": 2}, "sparse_mode is 2; accepted: sparse_mode in"),

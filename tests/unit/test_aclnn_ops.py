@@ -41,9 +41,13 @@ def test_every_op_has_the_pair() -> None:
 
 
 def test_parameters_come_from_the_op_info_file() -> None:
-    spec = get_op("flash_attention")
-    expected = [arg.name for arg in spec.args] + [ret.name for ret in spec.returns]
-    assert list(inspect.signature(aclnn.FlashAttentionGetWorkspaceSize).parameters) == expected
+    for name, first in (
+        ("flash_attention", aclnn.FlashAttentionGetWorkspaceSize),
+        ("flash_attention_grad", aclnn.FlashAttentionGradGetWorkspaceSize),
+    ):
+        spec = get_op(name)
+        expected = [arg.name for arg in spec.args] + [ret.name for ret in spec.returns]
+        assert list(inspect.signature(first).parameters) == expected
 
 
 def test_unknown_names() -> None:

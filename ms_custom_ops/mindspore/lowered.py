@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lowered calls as MindSpore code, for construct and for plain Python; differentiable.
+
+The steps of a call are computed by one constexpr from what is static (shapes, dtypes, attributes, ``is None``); loops
+and branches over them unroll while the graph is compiled, which leaves one operator per step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from mindspore import Tensor, ops
+from mindspore.common import dtype as mstype
+
+from ms_custom_ops.lower.steps import Chain, Steps, lower_call
+from ms_custom_ops.mindspore import packed
+from ms_custom_ops.mindspore.custom import DTYPES, dtype_name
+from ms_custom_ops.registry import get_op
+from ms_custom_ops.registry.public import ABSENT, Operand
+
+
+def operand_of(entry: Any) -> Operand:
+    """Of (shape, dtype) of a tensor, (values, None) of a list, (None, None) of None."""
+    shape, dtype = entry
+    if shape is None:
+        return ABSENT
+    if isinstance(dtype, np.dtype):
+        return Operand(tuple(shape), f"{dtype} (a NumPy array)")
+    return Operand(tuple(shape), dtype_name(dtype)) if dtype is not None else Operand(None, None, tuple(shape))
+
+
+def _entry(chain: Chain | None, names: list[str]) -> Any:
+    """(kind of source, source, steps) with places in ``names`` for names."""
+    if chain is None:
+        return None
+    steps = tuple(
+        (step[0], DTYPES[step[1]])
+        if step[0] == "cast"
+        else (step[0], names.index(step[1]), step[2])
+        if step[0] in ("take", "keep")
+        else step
+        for step in chain.steps
+    )
+    if chain.source is None:
+        return ("zeros", (chain.shape, DTYPES[chain.dtype]), steps)
+    if isinstance(chain.source, tuple):
+        return ("constant", Tensor(np.array(chain.source, np.int32)), steps)
+    return ("given", names.index(chain.source), steps)
+
+
+_plans: dict[str, tuple] = {}
+_MOST_PLANS = 1024
+
+
+@ops.constexpr
+def _plan(op, operands, attrs):
+    """(empty, inputs, attributes, computed, outputs, one result) of a call, as constants of a graph."""
+    key = repr((op, operands, attrs))  # in which 1, 1.0 and True differ
+    if key not in _plans:
+        if len(_plans) >= _MOST_PLANS:
+            _plans.clear()
+        _plans[key] = _new_plan(op, operands, attrs)
+    return _plans[key]
+
+
+def _new_plan(op: str, operands: Any, attrs: dict[str, Any]) -> tuple:
+    spec = get_op(op)
+    assert spec.public is not None
+    names = [arg.name for arg in spec.public.args]
+    given = {name: operand_of(entry) for name, entry in zip(names, operands, strict=True)}
+    steps = lower_call(op, given, attrs)[1]
+    return _constants(steps, names, [arg.name for arg in spec.tensors], [ret.name for ret in spec.returns])
+
+
+def _constants(steps: Steps, names: list[str], tensors: list[str], results: list[str]) -> tuple:
+    """The plan in terms of places: of arguments and computed tensors, and behind them of results."""
+    if steps.empty:
+        return True, (), {}, (), tuple(_entry(chain, names) for chain in steps.answers.values()), False
+    computed = tuple(
+        (item.function.partition(":")[2], tuple(map(names.index, item.sources)), item.parameters)
+        for item in steps.computed
+    )
+    known = [*names, *(name for item in steps.computed for name in item.names)]
+    inputs = tuple(_entry(steps.inputs[name], known) for name in tensors)
+    # A result may be called as an argument is (sparse_indices); outputs are made of results alone.
+    place = [f"argument {name}" if name in results else name for name in known] + results
+    outputs = tuple(_entry(chain, place) for chain in steps.outputs.values())
+    return False, inputs, dict(steps.attributes), computed, outputs, len(results) == 1
+
+
+def about(x):
+    """(shape, dtype) of a tensor, (values, None) of a list or tuple, (None, None) of None."""
+    if x is None:
+        return (None, None)
+    if isinstance(x, (list, tuple)):
+        return (tuple(x), None)
+    return (x.shape, x.dtype)
+
+
+def pad(x, axis, count, value):
+    """``count`` times ``value`` behind ``axis``. Concat is the one of MindSpore's ways to pad that its CPU back end has
+    for bfloat16 too."""
+    shape = x.shape[:axis] + (count,) + x.shape[axis + 1 :]
+    return ops.concat((x, ops.cast(ops.full(shape, value, dtype=mstype.float32), x.dtype)), axis)
+
+
+def pad_last(x, count, value):
+    """``count`` elements of ``value`` appended to the last axis."""
+    return x if count == 0 else pad(x, x.ndim - 1, count, value)
+
+
+def take_last(x, count):
+    """The first ``count`` elements of the last axis."""
+    return x if x.shape[-1] == count else _step(x, ("cut", x.ndim - 1, count), ())
+
+
+def _cut(x, axis, count):
+    if axis == x.ndim - 1:
+        return x[..., :count]
+    if axis == 0:
+        return x[:count]
+    return x[:, :count] if axis == 1 else x[:, :, :count]
+
+
+def _kept(x, mask, axis):
+    kept = ops.cast(x, mstype.float32)
+    mask = mask.reshape((1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1))
+    return ops.cast(ops.where(mask, kept, ops.zeros_like(kept)), x.dtype)
+
+
+def _flags(x):
+    if x.dtype != mstype.bool_:
+        x = ops.not_equal(x, ops.zeros_like(x))
+    return ops.cast(x, mstype.float16)
+
+
+def _moved(x, step, tensors):
+    """Steps that MindSpore's CPU back end has for float32 and not for bfloat16."""
+    kind = step[0]
+    if kind == "cut":
+        return _cut(x, step[1], step[2])
+    if kind == "take":
+        return ops.gather(x, tensors[step[1]], step[2])
+    return ops.reshape(x, step[1])
+
+
+def _step(x, step, tensors):
+    kind = step[0]
+    if kind == "pad":
+        return pad(x, step[1], step[2], step[3])
+    if kind == "cut" or kind == "take" or kind == "reshape":
+        if x.dtype == mstype.bfloat16:  # float32 holds every bfloat16 exactly
+            return ops.cast(_moved(ops.cast(x, mstype.float32), step, tensors), mstype.bfloat16)
+        return _moved(x, step, tensors)
+    if kind == "corner":
+        return x[..., : step[1], : step[1]]
+    if kind == "cast":
+        return ops.cast(x, step[1])
+    if kind == "flags":
+        return _flags(x)
+    if kind == "broadcast":
+        return ops.broadcast_to(x, step[1])
+    if kind == "repeat":
+        return ops.concat((x, ops.tile(x[-1:], (step[1],))), 0)
+    if kind == "batch":
+        return ops.expand_dims(x, 0)
+    if kind == "unbatch":
+        return ops.reshape(x, x.shape[1:])
+    if kind == "keep":
+        return _kept(x, tensors[step[1]], step[2])
+    if kind == "sum":
+        return ops.reshape(x.sum(), (1,))
+    return ops.stop_gradient(x)
+
+
+def _made(entry, tensors):
+    """The tensor of an entry; an empty one of a return that was not asked for."""
+    kind, source, steps = entry
+    if kind == "zeros":
+        x = ops.zeros(source[0], source[1])
+    elif kind == "constant":
+        x = source
+    else:
+        x = tensors[source]
+    for step in steps:
+        x = _step(x, step, tensors)
+    return x
+
+
+def _outputs(entries, tensors):
+    found = ()
+    for entry in entries:
+        found = found + (ops.zeros((0,), mstype.float32) if entry is None else _made(entry, tensors),)
+    return found
+
+
+def lowered(op, primitive, given, attrs):
+    """Outputs of the public function of ``op``, a tuple.
+
+    ``primitive``: the generated function. ``given``: its tensor arguments in the order of the op's public form:
+    tensors, None or lists. ``attrs``: a dict of its attributes.
+    """
+    operands = ()
+    for x in given:
+        operands = operands + (about(x),)
+    empty, inputs, attributes, computed, outputs, single = _plan(op, operands, attrs)
+    if empty:
+        return _outputs(outputs, given)
+    tensors = given
+    for function, sources, parameters in computed:
+        tensors = tensors + packed.compute(function, tensors, sources, parameters)
+    prepared = ()
+    for entry in inputs:
+        prepared = prepared + (None if entry is None else _made(entry, tensors),)
+    results = primitive(*prepared, **attributes)
+    return _outputs(outputs, tensors + (results,) if single else tensors + results)

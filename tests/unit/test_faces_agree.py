@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The faces of a public function accept and refuse the same random calls, with the same text, and give the same bits:
+MindSpore in PYNATIVE mode, NumPy, and the two-phase interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("mindspore")
+
+import mindspore as ms
+from mindspore import Tensor
+
+import ms_custom_ops as mco
+from ms_custom_ops import aclnn
+from ms_custom_ops.errors import MsCustomOpsError
+from ms_custom_ops.lower.arrays import numpy_dtype
+from ms_custom_ops.lower.run import run_public
+from ms_custom_ops.lower.steps import lower_call
+from ms_custom_ops.registry import get_op
+from ms_custom_ops.registry.public import Operand
+from ms_custom_ops.soc import use_soc
+
+pytestmark = pytest.mark.usefixtures("program_folder")
+Rng = np.random.Generator
+Made = tuple[dict[str, Any], dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def chip() -> Iterator[None]:
+    mode = ms.get_context("mode")
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    with use_soc("Ascend910B1"):
+        yield
+    ms.set_context(mode=mode)
+
+
+def values(rng: Rng, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    if dtype == "bool":
+        return rng.random(shape) < 0.3
+    if dtype in ("uint8", "int32", "int64"):
+        return rng.integers(0, 2, shape).astype(dtype)
+    return rng.standard_normal(shape).astype(dtype)
+
+
+def flash_attention(rng: Rng) -> Made:
+    b, n2, s1, s2, d = (int(rng.integers(low, high)) for low, high in ((0, 3), (1, 3), (1, 20), (1, 20), (1, 70)))
+    n1 = n2 * int(rng.integers(1, 3))
+    given: dict[str, Any] = dict(
+        query=values(rng, (b, n1, s1, d), "float16"),
+        key=values(rng, (b, n2, s2, d), "float16"),
+        value=values(rng, (b, n2, s2, d), "float16"),
+    )
+    if rng.random() < 0.5:
+        given["attn_mask"] = values(rng, ((b, 1, s1, s2), (s1, s2), (1, s2))[rng.integers(3)], "bool")
+    if rng.random() < 0.3:
+        given["real_shift"] = values(rng, (1, n1, 1, s2), "float32")
+    if rng.random() < 0.5:
+        given["actual_seq_kvlen"] = [int(n) for n in rng.integers(0, s2 + 1, b)]
+    if rng.random() < 0.3:
+        given["actual_seq_qlen"] = rng.integers(0, s1 + 1, b)
+    attrs: dict[str, Any] = {"sparse_mode": int(rng.choice([0, 3]))}
+    if rng.random() < 0.3:
+        attrs["keep_prob"] = 0.5
+    return given, attrs
+
+
+FUNCTIONS: dict[str, Callable[[Rng], Made]] = {"flash_attention": flash_attention}
+WRONG_ATTRIBUTES = (-1, 0, 2.5, "text", 10**6, True)
+
+
+def spoiled(rng: Rng, op: str, given: dict[str, Any], attrs: dict[str, Any]) -> None:
+    """Changes one thing of a valid call: a size, a rank, a dtype, a length, an attribute."""
+    name = str(rng.choice(list(given)))
+    kind = rng.integers(6)
+    if kind == 5:
+        public = get_op(op).public
+        assert public is not None
+        attrs[str(rng.choice([arg.name for arg in public.attributes]))] = WRONG_ATTRIBUTES[rng.integers(6)]
+    elif isinstance(given[name], list):
+        given[name] = given[name] + [int(rng.integers(0, 40))] if kind % 2 else [n + 15 for n in given[name]]
+    elif kind == 0:
+        given[name] = given[name][None]
+    elif kind == 1:
+        given[name] = given[name].astype(str(rng.choice(["float32", "float16", "int32", "uint8"])))
+    else:
+        axis = int(rng.integers(given[name].ndim))
+        wider = [(0, int(i == axis) * int(rng.choice([1, 240]))) for i in range(given[name].ndim)]
+        given[name] = np.pad(given[name], wider)
+
+
+def of_numpy(op: str, given: dict[str, Any], attrs: dict[str, Any]) -> dict[str, np.ndarray]:
+    return run_public(op, given, attrs)
+
+
+def of_mindspore(op: str, given: dict[str, Any], attrs: dict[str, Any]) -> dict[str, np.ndarray]:
+    tensors = {name: Tensor(x) if isinstance(x, np.ndarray) else x for name, x in given.items()}
+    found = getattr(mco.ops, op)(**tensors, **attrs)
+    public = get_op(op).public
+    assert public is not None
+    outputs = found if isinstance(found, tuple) else (found,)
+    return {ret.name: x.asnumpy() for ret, x in zip(public.returns, outputs, strict=True)}
+
+
+class Status(MsCustomOpsError):
+    """A status that is not 0."""
+
+
+def of_aclnn(op: str, given: dict[str, Any], attrs: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Outputs of the shapes that a call of the op would have; of a refused one, of some shape."""
+    operands = {
+        n: Operand(None, None, tuple(x)) if isinstance(x, list) else Operand(x.shape, x.dtype.name)
+        for n, x in given.items()
+    }
+    public = get_op(op).public
+    assert public is not None
+    try:
+        returns = lower_call(op, operands, attrs)[0].returns()
+    except MsCustomOpsError:
+        returns = {ret.name: ((1,), "float32") for ret in public.returns}
+    outputs = {n: np.zeros(found[0], numpy_dtype(found[1])) for n, found in returns.items() if found is not None}
+    pair = aclnn.two_phase(op)
+    code, size, executor = pair.get_workspace_size(**given, **attrs, **outputs)
+    if code == 0:
+        code = pair.execute(np.empty(size, np.uint8), size, executor)
+    if code:
+        raise Status(aclnn.get_recent_error())
+    return outputs
+
+
+def result(
+    face: Callable[..., dict[str, np.ndarray]], op: str, given: dict[str, Any], attrs: dict[str, Any]
+) -> dict[str, np.ndarray] | str:
+    """Outputs, or the text of the refusal behind the name of the op."""
+    try:
+        return face(op, given, attrs)
+    except MsCustomOpsError as error:
+        text = str(error)
+        return text[text.index(f"{op}: ") :] if f"{op}: " in text else text
+
+
+@pytest.mark.parametrize("op", FUNCTIONS)
+def test_faces_agree(op: str) -> None:
+    rng = np.random.default_rng(7)
+    accepted = refused = 0
+    for turn in range(60):
+        given, attrs = FUNCTIONS[op](rng)
+        if turn % 3:
+            spoiled(rng, op, given, attrs)
+        expected = result(of_numpy, op, given, attrs)
+        for face in (of_mindspore, of_aclnn):
+            found = result(face, op, given, attrs)
+            call = {n: x if isinstance(x, list) else (x.shape, x.dtype) for n, x in given.items()}
+            if isinstance(expected, str) or isinstance(found, str):
+                assert found == expected, (face.__name__, call, attrs)
+                continue
+            for name, array in expected.items():
+                assert found[name].tobytes() == array.tobytes(), (face.__name__, name, call, attrs)
+        refused += isinstance(expected, str)
+        accepted += not isinstance(expected, str)
+    assert accepted >= 15 and refused >= 15, (accepted, refused)
