@@ -25,17 +25,6 @@ from ms_custom_ops.registry.spec import OpSpec
 Arrays = dict[str, np.ndarray]
 Symbols = Mapping[str, int]
 Maker = Callable[[np.random.Generator, tuple[int, ...], Symbols, Mapping[str, Any]], np.ndarray]
-Lift = Callable[[list[np.ndarray]], list[np.ndarray]]
-
-
-@dataclass(frozen=True)
-class Function:
-    """The public function without MindSpore. ``parameters``: its arguments that cases may give, names of the
-    op_info file. ``lower`` turns its arrays and attributes into those of the primitive, and gives the function
-    that turns outputs back."""
-
-    parameters: tuple[str, ...]
-    lower: Callable[[Arrays, dict[str, Any]], tuple[Arrays, dict[str, Any], Lift]]
 
 
 @dataclass(frozen=True)
@@ -43,13 +32,14 @@ class CaseData:
     """``makers``: tensors that are not plain numbers. ``complete`` fills in tensors that follow from others; what a
     case file gives values for (``fills`` of the case) it leaves alone.
     ``golden``: float64 results in the order of the returns; None calls the op's golden with all arguments by
-    name. ``visible`` cuts off outputs, by name, what the golden does not speak of, such as padding."""
+    name. ``visible`` cuts off outputs, by name, what the golden does not speak of, such as padding.
+    ``function``: arguments of the public function that cases may give; empty, and cases are calls of the primitive."""
 
     makers: Mapping[str, Maker] = field(default_factory=dict)
     complete: Callable[[PlannedCase, np.random.Generator, Arrays], None] | None = None
     golden: Callable[[Callable[..., Any], Arrays, dict[str, Any], Symbols], Any] | None = None
     visible: Callable[[Arrays, PlannedCase], Arrays] | None = None
-    function: Function | None = None
+    function: tuple[str, ...] = ()
 
 
 def uniform(low: float, high: float) -> Maker:

@@ -13,8 +13,10 @@ import numpy as np
 from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.model import AttrValue, CaseFile, CaseFileError, InputCases, PlannedCase
 from ms_custom_ops.errors import MsCustomOpsError, SocError, describe
+from ms_custom_ops.lower.steps import lower_call
 from ms_custom_ops.registry.call_values import match_soc
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME
+from ms_custom_ops.registry.public import Operand
 from ms_custom_ops.registry.spec import DtypeRow, OpSpec, Shape
 
 _TRIES = 1000
@@ -142,14 +144,15 @@ class _Maker:
 
     def check(self, case: PlannedCase) -> None:
         """The op's check of the call as its primitive would see it."""
-        shapes: dict[str, Shape | None] = dict(case.shapes)
-        attrs = dict(case.attrs)
-        function = case_data(self.op).function
-        if case.form == "function" and function is not None:
-            empty = {n: np.empty(case.shapes[n] or (), np.int8) for n in case.present}
-            lowered, attrs, _ = function.lower(empty, attrs)
-            shapes.update({n: a.shape for n, a in lowered.items()})
-        self.op.check_call(shapes, case.dtypes, attrs, self.soc)
+        if case.form == "primitive":
+            self.op.check_call(case.shapes, case.dtypes, case.attrs, self.soc)
+            return
+        operands = {n: Operand(case.shapes[n], case.dtypes[n]) for n in case.present}
+        steps = lower_call(self.op.name, operands, case.attrs)[1]
+        if not steps.empty:
+            chains = steps.inputs.items()
+            shapes, dtypes = {n: x and x.shape for n, x in chains}, {n: x and x.dtype for n, x in chains}
+            self.op.check_call(shapes, dtypes, steps.attributes, self.soc)
 
     def plan(self, symbols: Mapping[str, int], row: DtypeRow, steps: Sequence[int], label: str) -> PlannedCase:
         env: dict[str, Any] = dict(symbols)

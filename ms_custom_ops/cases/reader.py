@@ -137,7 +137,7 @@ def _op(reader: CaseReader, name: Any, registry: Registry) -> OpSpec | None:
 
 def _form(reader: CaseReader, api: Any, op: OpSpec) -> str:
     """``api: pytorch``, ATK's usual one, means the function that users call."""
-    has_function = case_data(op).function is not None
+    has_function = bool(case_data(op).function)
     form = {None: "function" if has_function else "primitive", "pytorch": "function"}.get(api, api)
     if form not in FORMS or (form == "function" and not has_function):
         accepted = "function, primitive, pytorch (= function)" if has_function else f"primitive for {op.name}"

@@ -26,7 +26,7 @@ Path = tuple[Any, ...]
 def read_inputs(reader: CaseReader, value: Any, op: OpSpec, form: str) -> tuple[InputCases, ...]:
     """One InputCases per entry; every argument without a default must have one."""
     function = case_data(op).function
-    names = [a.name for a in op.args if form == "primitive" or function is None or a.name in function.parameters]
+    names = [a.name for a in op.args if form == "primitive" or not function or a.name in function]
     result: dict[str, InputCases] = {}
     for i, item in enumerate(reader.items(value, ("inputs",), "inputs")):
         path: Path = ("inputs", i)

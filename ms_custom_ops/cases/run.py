@@ -85,15 +85,13 @@ def _views(case: PlannedCase, arrays: Mapping[str, np.ndarray]) -> dict[str, np.
 def _engine(case: PlannedCase, arrays: dict[str, np.ndarray], soc: str, engine_name: str) -> dict[str, np.ndarray]:
     """Outputs by name: trace for ``soc``, run on an engine of this package."""
     from ms_custom_ops.compiler import describe_call
-    from ms_custom_ops.lower.run import run_primitive
+    from ms_custom_ops.lower.run import run_primitive, run_public
 
-    given, attrs, lift = _views(case, arrays), dict(case.attrs), None
-    function = case_data(case.op).function
-    if case.form == "function" and function is not None:
-        given, attrs, lift = function.lower(given, attrs)
-    call = describe_call(case.op, {n: a.shape for n, a in given.items()}, dict(case.dtypes), attrs, soc)
-    outputs = run_primitive(call, given, engine_name)
-    return dict(zip(outputs, lift(list(outputs.values())), strict=True)) if lift else outputs
+    given = _views(case, arrays)
+    if case.form == "function":
+        return run_public(case.op.name, given, case.attrs, soc, engine_name)
+    call = describe_call(case.op, {n: a.shape for n, a in given.items()}, dict(case.dtypes), case.attrs, soc)
+    return run_primitive(call, given, engine_name)
 
 
 def _mindspore(case: PlannedCase, arrays: Mapping[str, np.ndarray], soc: str) -> dict[str, Any]:

@@ -84,9 +84,7 @@ def _function(case: PlannedCase) -> tuple[Callable[..., Any], list[str]]:
     names = [arg.name for arg in case.op.tensors]
     if case.form == "primitive":
         return getattr(mco_generated_ops, case.op.function_name), names
-    form = case_data(case.op).function
-    assert form is not None  # the reader refuses the form otherwise
-    names = [name for name in names if name in form.parameters]
+    names = [name for name in names if name in case_data(case.op).function]
     function = getattr(public, case.op.function_name)
     given = list(inspect.signature(function).parameters)
     if given[: len(names)] != names:

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ms_custom_ops.lower.steps import Chain, Step, Steps, load
+from ms_custom_ops.lower.steps import Chain, Step, Steps
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -81,8 +81,8 @@ def with_computed(steps: Steps, arrays: Arrays) -> dict[str, np.ndarray]:
     """``arrays`` and the computed tensors."""
     tensors = dict(arrays)
     for item in steps.computed:
-        found = load(item.function)(*(tensors[name] for name in item.sources), *item.parameters)
-        tensors.update(zip(item.names, found, strict=True))
+        integers = tensors[item.source] if isinstance(item.source, str) else np.array(item.source)
+        tensors.update(zip(item.names, item.values(integers), strict=True))
     return tensors
 
 

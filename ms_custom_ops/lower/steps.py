@@ -109,13 +109,20 @@ class Chain:
 
 @dataclass(frozen=True)
 class Computed:
-    """Tensors that a function makes of arguments: packed positions and the like. ``function``: "module:function" for
-    arrays; in a graph it is the one of its name in ``mindspore.packed``. ``names`` of its results."""
+    """Tensors that a function makes of integers, an argument or a list: packed positions and the like.
+
+    ``function``: "module:function" for arrays; in a graph, of an argument, the one of its name in ``mindspore.packed``.
+    ``names`` of its results."""
 
     function: str
     names: tuple[str, ...]
-    sources: tuple[str, ...]
+    source: str | tuple[int, ...]
     parameters: tuple[int, ...]
+
+    def values(self, integers: Any) -> tuple[Any, ...]:
+        """Its arrays."""
+        found: tuple[Any, ...] = load(self.function)(integers, *self.parameters)
+        return found
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
+from mindspore.ops import PrimitiveWithInfer
 
-from ms_custom_ops.lower.steps import Chain, Steps, lower_call
+from ms_custom_ops.lower.steps import Chain, Computed, Steps, lower_call
 from ms_custom_ops.mindspore import packed
 from ms_custom_ops.mindspore.custom import DTYPES, dtype_name
 from ms_custom_ops.registry import get_op
@@ -49,6 +50,22 @@ def _entry(chain: Chain | None, names: list[str]) -> Any:
     return ("given", names.index(chain.source), steps)
 
 
+class _Eager(PrimitiveWithInfer):
+    """True where Python runs the code, False where it is compiled into a graph."""
+
+    def __init__(self):
+        super().__init__("MsCustomOpsEager")
+
+    def __infer__(self):
+        return {"shape": (), "dtype": mstype.bool_, "value": False}
+
+    def __call__(self):
+        return True
+
+
+eager = _Eager()
+
+
 _plans: dict[str, tuple] = {}
 _MOST_PLANS = 1024
 
@@ -77,16 +94,20 @@ def _constants(steps: Steps, names: list[str], tensors: list[str], results: list
     """The plan in terms of places: of arguments and computed tensors, and behind them of results."""
     if steps.empty:
         return True, (), {}, (), tuple(_entry(chain, names) for chain in steps.answers.values()), False
-    computed = tuple(
-        (item.function.partition(":")[2], tuple(map(names.index, item.sources)), item.parameters)
-        for item in steps.computed
-    )
+    computed = tuple(_computed(item, names) for item in steps.computed)
     known = [*names, *(name for item in steps.computed for name in item.names)]
     inputs = tuple(_entry(steps.inputs[name], known) for name in tensors)
     # A result may be called as an argument is (sparse_indices); outputs are made of results alone.
     place = [f"argument {name}" if name in results else name for name in known] + results
     outputs = tuple(_entry(chain, place) for chain in steps.outputs.values())
     return False, inputs, dict(steps.attributes), computed, outputs, len(results) == 1
+
+
+def _computed(item: Computed, names: list[str]) -> tuple:
+    """(function, place of its source, parameters), or ("", its results, ()) where they are known."""
+    if isinstance(item.source, str):
+        return item.function.partition(":")[2], names.index(item.source), item.parameters
+    return "", tuple(Tensor(x) for x in item.values(np.array(item.source))), ()
 
 
 def about(x):
@@ -208,8 +229,8 @@ def lowered(op, primitive, given, attrs):
     if empty:
         return _outputs(outputs, given)
     tensors = given
-    for function, sources, parameters in computed:
-        tensors = tensors + packed.compute(function, tensors, sources, parameters)
+    for function, source, parameters in computed:
+        tensors = tensors + (packed.compute(function, tensors, source, parameters) if function else source)
     prepared = ()
     for entry in inputs:
         prepared = prepared + (None if entry is None else _made(entry, tensors),)

@@ -9,7 +9,6 @@ from mindspore import context, nn, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
-from ms_custom_ops.mindspore.attention_plan import D_MAX
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.mamba2_layer import GatedRMSNorm, Mamba2
 from ms_custom_ops.mindspore.sparse_mla import SparseMLA
@@ -119,7 +118,7 @@ class FlashAttention(nn.Cell):
         seed: int | None = None,
     ):
         super().__init__()
-        self.head_dim = _positive("head_dim", head_dim, D_MAX)
+        self.head_dim = _positive("head_dim", head_dim, 256)
         self.head_num = _positive("head_num", head_num)
         self.kv_head_num = self.head_num if kv_head_num is None else _positive("kv_head_num", kv_head_num)
         if self.head_num % self.kv_head_num:

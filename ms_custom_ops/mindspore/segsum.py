@@ -2,30 +2,15 @@
 """The segment-sum functions over the generated primitives. Usable in construct and in plain Python.
 
 A sequence of S steps is cut into chunks of C steps; ``cu_seqlens`` packs several sequences into the S axis.
-The primitives know whole chunks only: what is shorter is filled up with zeros here, which touches tensors of
-shape (B, H, S); the (B, H, N, C, C) ones are copied only for C below 16.
+The primitives know whole chunks only; op_impl/segsum/public.py fills up what is shorter.
 """
 
 from __future__ import annotations
 
 from mindspore import Parameter, Tensor, ops
-from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
-from ms_custom_ops.mindspore.segsum_slots import (
-    about,
-    bounds_or_none,
-    eager,
-    from_slots,
-    narrow,
-    plan_of_matrices,
-    plan_of_trapezoid,
-    plan_of_vectors,
-    slot_lengths,
-    to_slots,
-    wide,
-    zeros_after,
-)
+from ms_custom_ops.mindspore.lowered import eager, lowered
 
 __all__ = ["bwd_dadt_cumsum", "bwd_dadt_fused", "bwd_dtrap_ddt", "bwd_segsum_dadt", "dacs_segsum", "segsum_decay"]
 
@@ -60,27 +45,11 @@ def bwd_segsum_dadt(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    plan = plan_of_matrices(
-        "bwd_segsum_dadt", (about(dSSdA), about(SSdA)), ("ddt_out",), (about(ddt_out),), chunk_size, about(cu_seqlens)
-    )
-    empty, _, chunk, _, _, widen, _, _, through_float32 = plan
-    if empty:
-        return ddt_out
-    bounds = bounds_or_none(cu_seqlens)
-    start = ops.cast(ddt_out, mstype.float32) if through_float32 else ddt_out
-    ddt = mco_generated_ops.bwd_segsum_dadt(
-        wide(dSSdA, widen),
-        wide(SSdA, widen),
-        to_slots(start, bounds, plan),
-        slot_lengths(bounds, plan),
-        chunk_size=chunk + widen,
-    )
-    ddt = from_slots(ddt, bounds, plan)
-    if through_float32:
-        ddt = ops.cast(ddt, ddt_out.dtype)
+    given = (dSSdA, SSdA, ddt_out, cu_seqlens)
+    (ddt,) = lowered("bwd_segsum_dadt", mco_generated_ops.bwd_segsum_dadt, given, {"chunk_size": chunk_size})
     if isinstance(ddt_out, Parameter):
         ops.assign(ddt_out, ddt)
-    elif eager():
+    elif eager() and ddt_out.size > 0:
         ddt_out.assign_value(ddt)
     return ddt
 
@@ -104,13 +73,7 @@ def dacs_segsum(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    plan = plan_of_vectors("dacs_segsum", ("da",), (about(da),), chunk_size, about(cu_seqlens))
-    empty, _, chunk, slots, _, widen, _, _, _ = plan
-    if empty:
-        return da, da, ops.zeros(da.shape[:2] + (slots, chunk, chunk), mstype.float32)
-    bounds = bounds_or_none(cu_seqlens)
-    da_cs, da_cs_rev, segsum = mco_generated_ops.dacs_segsum(to_slots(da, bounds, plan), chunk_size=chunk + widen)
-    return from_slots(da_cs, bounds, plan), from_slots(da_cs_rev, bounds, plan), narrow(segsum, chunk)
+    return lowered("dacs_segsum", mco_generated_ops.dacs_segsum, (da, cu_seqlens), {"chunk_size": chunk_size})
 
 
 def segsum_decay(da: Tensor, chunk_size: int, cu_seqlens: Tensor | list[int] | tuple[int, ...] | None = None) -> Tensor:
@@ -130,13 +93,8 @@ def segsum_decay(da: Tensor, chunk_size: int, cu_seqlens: Tensor | list[int] | t
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    plan = plan_of_vectors("segsum_decay", ("da",), (about(da),), chunk_size, about(cu_seqlens))
-    empty, _, chunk, slots, _, widen, _, _, _ = plan
-    if empty:
-        return ops.zeros(da.shape[:2] + (slots, chunk, chunk), mstype.float32)
-    bounds = bounds_or_none(cu_seqlens)
-    decay, _ = mco_generated_ops.segsum_decay(to_slots(da, bounds, plan), chunk_size=chunk + widen)
-    return narrow(decay, chunk)
+    (decay,) = lowered("segsum_decay", mco_generated_ops.segsum_decay, (da, cu_seqlens), {"chunk_size": chunk_size})
+    return decay
 
 
 def bwd_dadt_cumsum(
@@ -164,24 +122,9 @@ def bwd_dadt_cumsum(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    plan = plan_of_vectors(
-        "bwd_dadt_cumsum",
-        ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev"),
-        (about(ddA_cs), about(ddA_cs_rev), about(dA_cs), about(dA_cs_rev)),
-        chunk_size,
-        about(cu_seqlens),
-    )
-    if plan[0]:
-        return ddA_cs
-    bounds = bounds_or_none(cu_seqlens)
-    dadt = mco_generated_ops.bwd_dadt_cumsum(
-        to_slots(ddA_cs, bounds, plan),
-        to_slots(ddA_cs_rev, bounds, plan),
-        to_slots(dA_cs, bounds, plan),
-        to_slots(dA_cs_rev, bounds, plan),
-        chunk_size=plan[2] + plan[5],
-    )
-    return from_slots(dadt, bounds, plan)
+    given = (ddA_cs, ddA_cs_rev, dA_cs, dA_cs_rev, cu_seqlens)
+    (dadt,) = lowered("bwd_dadt_cumsum", mco_generated_ops.bwd_dadt_cumsum, given, {"chunk_size": chunk_size})
+    return dadt
 
 
 def bwd_dadt_fused(
@@ -208,29 +151,9 @@ def bwd_dadt_fused(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    plan = plan_of_matrices(
-        "bwd_dadt_fused",
-        (about(dSSdA), about(SSdA)),
-        ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev"),
-        (about(ddA_cs), about(ddA_cs_rev), about(dA_cs), about(dA_cs_rev)),
-        chunk_size,
-        about(cu_seqlens),
-    )
-    empty, _, chunk, _, _, widen, _, _, _ = plan
-    if empty:
-        return ddA_cs
-    bounds = bounds_or_none(cu_seqlens)
-    dadt = mco_generated_ops.bwd_dadt_fused(
-        wide(dSSdA, widen),
-        wide(SSdA, widen),
-        to_slots(ddA_cs, bounds, plan),
-        to_slots(ddA_cs_rev, bounds, plan),
-        to_slots(dA_cs, bounds, plan),
-        to_slots(dA_cs_rev, bounds, plan),
-        slot_lengths(bounds, plan),
-        chunk_size=chunk + widen,
-    )
-    return from_slots(dadt, bounds, plan)
+    given = (dSSdA, SSdA, ddA_cs, ddA_cs_rev, dA_cs, dA_cs_rev, cu_seqlens)
+    (dadt,) = lowered("bwd_dadt_fused", mco_generated_ops.bwd_dadt_fused, given, {"chunk_size": chunk_size})
+    return dadt
 
 
 def bwd_dtrap_ddt(
@@ -257,20 +180,5 @@ def bwd_dtrap_ddt(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    empty, fill, more_bounds = plan_of_trapezoid(
-        (about(trap), about(dt), about(dfactor), about(dgamma_diag)), about(cu_seqlens)
-    )
-    if empty:
-        return dt, trap
-    bounds = None if cu_seqlens is None else zeros_after(bounds_or_none(cu_seqlens), more_bounds, -1)
-    steps = trap.shape[2]
-    ddt, dtrap = mco_generated_ops.bwd_dtrap_ddt(
-        zeros_after(ops.cast(trap, mstype.float32), fill, -1),
-        zeros_after(ops.cast(dt, mstype.float32), fill, -1),
-        zeros_after(ops.cast(dfactor, mstype.float32), fill, -1),
-        zeros_after(ops.cast(dgamma_diag, mstype.float32), fill, -1),
-        bounds,
-    )
-    if fill > 0:
-        ddt, dtrap = ddt[..., :steps], dtrap[..., :steps]
-    return ops.cast(ddt, dt.dtype), ops.cast(dtrap, trap.dtype)
+    given = (trap, dt, dfactor, dgamma_diag, cu_seqlens)
+    return lowered("bwd_dtrap_ddt", mco_generated_ops.bwd_dtrap_ddt, given, {})

@@ -162,9 +162,8 @@ def read_public(reader: Any, args: tuple[ArgSpec, ...], constraints: tuple[Const
     names = {arg.name for arg in tensors}
     where = ("public", "constraints")
     listed = read_constraint_list(reader, section.get("constraints", []), where, bound | set(attributes), names)
-    inherited = tuple(
-        c for c in constraints if not c.expr.tensors and c.expr.names and c.expr.names <= set(attributes) & set(own)
-    )
+    kept = {name for name in own if attributes.get(name) is own[name]}
+    inherited = tuple(c for c in constraints if not c.expr.tensors and c.expr.names and c.expr.names <= kept)
     return PublicSpec(
         reader.name,
         tuple(tensors),

@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from ms_custom_ops.cases.base import CaseData, lengths
-from ms_custom_ops.op_impl.segsum.data import DECAYS, MATRICES, SUMS, chunked
+from ms_custom_ops.op_impl.segsum.data import DECAYS, MATRICES, SUMS
 
-CASES = {"bwd_dadt_fused": CaseData({**DECAYS, "lengths": lengths("C")}, function=chunked(MATRICES, SUMS))}
+CASES = {"bwd_dadt_fused": CaseData({**DECAYS, "lengths": lengths("C")}, function=(*MATRICES, *SUMS, "chunk_size"))}

@@ -67,3 +67,21 @@ def unpack(x: np.ndarray, steps: int, chunk_size: int, cu_seqlens: Sequence[int]
     for slot, first, length in chunk_slots(steps, chunk_size, cu_seqlens):
         out[..., first : first + length] = x[..., slot * chunk_size : slot * chunk_size + length]
     return out
+
+
+def slot_places(cu_seqlens: np.ndarray, steps: int, chunk_size: int, slots: int, _: int) -> tuple[np.ndarray, ...]:
+    """int32 (slots*C,): step at each place of the slots, ``steps`` where there is none; int32 (slots,): steps per
+    slot."""
+    bounds = [int(x) for x in cu_seqlens]
+    places = np.full(slots * chunk_size, steps, np.int32)
+    for slot, first, length in chunk_slots(steps, chunk_size, bounds):
+        places[slot * chunk_size : slot * chunk_size + length] = np.arange(first, first + length)
+    return places, slot_lengths(steps, chunk_size, bounds)
+
+
+def step_places(cu_seqlens: np.ndarray, steps: int, chunk_size: int, slots: int, _: int) -> tuple[np.ndarray, ...]:
+    """int32 (S,): place of each step in the slots; behind the slots for steps of no sequence."""
+    places = np.full(steps, slots * chunk_size, np.int32)
+    for slot, first, length in chunk_slots(steps, chunk_size, [int(x) for x in cu_seqlens]):
+        places[first : first + length] = np.arange(slot * chunk_size, slot * chunk_size + length)
+    return (places,)

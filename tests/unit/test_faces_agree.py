@@ -69,7 +69,51 @@ def flash_attention(rng: Rng) -> Made:
     return given, attrs
 
 
-FUNCTIONS: dict[str, Callable[[Rng], Made]] = {"flash_attention": flash_attention}
+def packed(rng: Rng, b: int, s: int, given: dict[str, Any]) -> int | None:
+    """Bounds of sequences for half of the calls; how many sequences."""
+    if b != 1 or rng.random() < 0.5:
+        return None
+    bounds = [0, *sorted(int(n) for n in rng.integers(0, s + 1, 2)), s]
+    given["cu_seqlens"] = bounds if rng.random() < 0.5 else np.array(bounds)
+    return 3
+
+
+def segment_sums(matrices: tuple[str, ...], vectors: tuple[str, ...], half: bool = False) -> Callable[[Rng], Made]:
+    def make(rng: Rng) -> Made:
+        b, h, s, chunk = (
+            int(rng.integers(0, 3)),
+            int(rng.integers(1, 3)),
+            int(rng.integers(1, 40)),
+            int(rng.integers(3, 20)),
+        )
+        given = {name: values(rng, (b, h, s), "float32") * np.float32(0.1) for name in vectors}
+        sequences = packed(rng, b, s, given)
+        slots = -(-s // chunk) if sequences is None else s // chunk + sequences
+        dtype = "float16" if half and rng.random() < 0.5 else "float32"
+        tiles = {name: values(rng, (b, h, slots, chunk, chunk), dtype) * np.array(0.1, dtype) for name in matrices}
+        return {**tiles, **given}, {"chunk_size": chunk}
+
+    return make
+
+
+def trapezoid(rng: Rng) -> Made:
+    b, h, s = int(rng.integers(0, 3)), int(rng.integers(1, 3)), int(rng.integers(1, 40))
+    dtypes = ("float32", "float16")
+    given = {name: values(rng, (b, h, s), dtypes[rng.integers(2)]) for name in ("trap", "dt", "dfactor", "dgamma_diag")}
+    packed(rng, b, s, given)
+    return given, {}
+
+
+_TILES, _SUMS = ("dSSdA", "SSdA"), ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev")
+FUNCTIONS: dict[str, Callable[[Rng], Made]] = {
+    "flash_attention": flash_attention,
+    "bwd_segsum_dadt": segment_sums(_TILES, ("ddt_out",), True),
+    "dacs_segsum": segment_sums((), ("da",)),
+    "segsum_decay": segment_sums((), ("da",)),
+    "bwd_dadt_cumsum": segment_sums((), _SUMS),
+    "bwd_dadt_fused": segment_sums(_TILES, _SUMS),
+    "bwd_dtrap_ddt": trapezoid,
+}
 WRONG_ATTRIBUTES = (-1, 0, 2.5, "text", 10**6, True)
 
 
@@ -80,7 +124,8 @@ def spoiled(rng: Rng, op: str, given: dict[str, Any], attrs: dict[str, Any]) -> 
     if kind == 5:
         public = get_op(op).public
         assert public is not None
-        attrs[str(rng.choice([arg.name for arg in public.attributes]))] = WRONG_ATTRIBUTES[rng.integers(6)]
+        if public.attributes:
+            attrs[str(rng.choice([arg.name for arg in public.attributes]))] = WRONG_ATTRIBUTES[rng.integers(6)]
     elif isinstance(given[name], list):
         given[name] = given[name] + [int(rng.integers(0, 40))] if kind % 2 else [n + 15 for n in given[name]]
     elif kind == 0:
