@@ -30,21 +30,12 @@ uint32_t read_register(const Context& c) {
   return index;
 }
 
-What kind_of(const std::string& name) {
-  if (name == "block_barrier") return What::Barrier;
-  return name == "set_flag" || name == "wait_flag" || name == "pipe_barrier" ? What::Sync : What::Instr;
-}
-
 void read_instr(const Context& c, uint32_t loc) {
   const std::string& name = c.in.string(c.strings);
   const OpInfo* op = find_op(name);
   const unsigned tensors = c.in.take<uint8_t>(), args = c.in.take<uint8_t>(), attrs = c.in.take<uint8_t>();
   c.in.take<uint8_t>();
-  if (!op) fail("program bytes: unknown instruction %s [%s]", name.c_str(), c.p.location(loc).c_str());
-  if (tensors != op->tensors.size() || args != op->args.size() || attrs != op->attrs.size()) {
-    fail("%s: tensors, args and attrs are %u, %u, %u; accepted: %zu, %zu, %zu [%s]", name.c_str(), tensors, args, attrs,
-         op->tensors.size(), op->args.size(), op->attrs.size(), c.p.location(loc).c_str());
-  }
+  check_counts(c.p, name, op, tensors, args, attrs, loc);
   Chunks& memory = c.p.stream.memory;
   Instr& instr = *memory.make<Instr>(1);
   instr.op = op;

@@ -4,14 +4,13 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <new>
 
 #include "counter.h"
 #include "fpenv.h"
+#include "guarded.h"
 #include "pool.h"
 #include "program.h"
 #include "run.h"
@@ -30,27 +29,9 @@ struct mco_program {
 
 namespace {
 
+using mco::guarded;
+
 std::atomic<double> time_limit{0};  // seconds; 0: none
-
-void set_error(char* err, size_t errlen, const char* text) {
-  if (err && errlen) std::snprintf(err, errlen, "%s", text);
-}
-
-// Runs `body`; whatever it throws becomes an error text.
-template <class F>
-int guarded(char* err, size_t errlen, F body) {
-  try {
-    body();
-    return 0;
-  } catch (const std::bad_alloc&) {
-    set_error(err, errlen, "out of memory");
-  } catch (const std::exception& e) {
-    set_error(err, errlen, e.what());
-  } catch (...) {
-    set_error(err, errlen, "unknown error");
-  }
-  return 1;
-}
 
 void retain(const mco_program* p) { p->references.fetch_add(1, std::memory_order_relaxed); }
 

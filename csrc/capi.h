@@ -99,6 +99,32 @@ MCO_API void mco_set_time_limit(double seconds);
 MCO_API int mco_set_isa(const char* name, char* err, size_t errlen);
 MCO_API const char* mco_get_isa(void);
 
+// A core that executes one instruction at a time (core.h). `scope_bytes`: sizes of gm (unused), ub, l1, l0a, l0b, l0c,
+// bt, smask, which are the numbers of the scopes. The numbers of buffers and registers count from 0 in their order.
+typedef struct mco_core mco_core;
+typedef struct mco_place {
+  uint32_t buffer;
+  int32_t dtype;
+  int64_t offset;  // in elements of that dtype
+} mco_place;
+typedef struct mco_argument {
+  int32_t dtype;  // of the value
+  int32_t reg;    // -1, or the register whose value it is
+  mco_scalar value;
+} mco_argument;
+MCO_API int mco_core_new(const int64_t* scope_bytes, int saturate, mco_core** out, char* err, size_t errlen);
+MCO_API void mco_core_free(mco_core* core);
+MCO_API int mco_core_tensor(mco_core* core, const char* name, int dtype, void* data, int64_t bytes, uint32_t* buffer,
+                            char* err, size_t errlen);
+MCO_API int mco_core_buffer(mco_core* core, const char* name, int scope, int dtype, int64_t address, int64_t bytes,
+                            uint32_t* buffer, char* err, size_t errlen);
+MCO_API int mco_core_memory(mco_core* core, uint32_t buffer, void** data, int64_t* bytes, char* err, size_t errlen);
+MCO_API int mco_core_register(mco_core* core, const char* name, int dtype, uint32_t* reg, char* err, size_t errlen);
+MCO_API int mco_core_set(mco_core* core, uint32_t reg, mco_scalar value, char* err, size_t errlen);
+MCO_API int mco_core_issue(mco_core* core, const char* row, const mco_place* operands, int n,
+                           const mco_argument* arguments, int na, const int64_t* attributes, int nattrs,
+                           const char* file, uint32_t line, char* err, size_t errlen);
+
 MCO_API const char* mco_version(void);
 
 #ifdef __cplusplus

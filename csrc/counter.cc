@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "counter.h"
 
-#include "walk.h"
-
 namespace mco {
 
 namespace {
@@ -10,8 +8,6 @@ namespace {
 void add_one(int64_t& count) { __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED); }
 
 }  // namespace
-
-Outcome Counter::walk(Machine& machine) { return mco::walk(machine, *this); }
 
 void Counter::on_step(const Machine& machine, const Step& step) {
   if (step.what == What::Begin || step.what == What::Blocks || step.what == What::Next) return;

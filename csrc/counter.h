@@ -2,15 +2,14 @@
 // The observer of mode "counted": how often each step is executed.
 #pragma once
 
-#include "observer.h"
+#include "walk.h"
 
 namespace mco {
 
-class Counter final : public Observer {
+class Counter final : public ObserverOf<Counter> {
  public:
   // `counts`: one number per step of the stream, shared by the blocks of a run.
   explicit Counter(int64_t* counts) : counts_(counts) {}
-  Outcome walk(Machine& machine) override;
   void on_step(const Machine& machine, const Step& step);
   void on_loop(const Machine& machine, const Step& step, int64_t i);
 

@@ -59,6 +59,9 @@ class Reader {
 Operand read_operand(Reader& in, Program& p);
 // Number of the compiled root of expression `index`.
 uint32_t read_root(Program& p, uint32_t index);
+// The buffer lies in its scope, which grows by it as far as it is used; throws Error.
+void place_buffer(Program& p, Buffer& b);
+void check_scope_bytes(Scope scope, int64_t bytes);
 void read_body(Reader& in, const Strings& strings, Program& p);
 
 }  // namespace mco

@@ -94,6 +94,15 @@ class ExprTable {
   // Compiles node `index` and returns the number of the root.
   uint32_t root(uint32_t index);
   void finish();  // drops what only compiling needs
+  // A root that is no node: a constant that may change.
+  uint32_t add_constant() {
+    roots_.emplace_back();
+    return uint32_t(roots_.size() - 1);
+  }
+  void set_constant(uint32_t root, DType dtype, Value value) {
+    roots_[root].dtype = dtype;
+    roots_[root].c = value;
+  }
 
   const Expr& expr(uint32_t root) const { return roots_[root]; }
   DType dtype(uint32_t root) const { return roots_[root].dtype; }

@@ -217,6 +217,19 @@ void refuse(const Program& p, const Instr& instr, const std::string& what, const
        p.location(instr.loc).c_str());
 }
 
+void check_counts(const Program& p, const std::string& name, const OpInfo* op, size_t tensors, size_t args,
+                  size_t attrs, uint32_t loc) {
+  if (!op) fail("unknown instruction %s [%s]", name.c_str(), p.location(loc).c_str());
+  if (tensors == op->tensors.size() && args == op->args.size() && attrs == op->attrs.size()) return;
+  fail("%s: tensors, args and attrs are %zu, %zu, %zu; accepted: %zu, %zu, %zu [%s]", name.c_str(), tensors, args,
+       attrs, op->tensors.size(), op->args.size(), op->attrs.size(), p.location(loc).c_str());
+}
+
+What kind_of(const std::string& name) {
+  if (name == "block_barrier") return What::Barrier;
+  return name == "set_flag" || name == "wait_flag" || name == "pipe_barrier" ? What::Sync : What::Instr;
+}
+
 // What need not be computed at every execution; an operand that is out of bounds fails when it is executed.
 static void settle(const Program& p, Operand& o) {
   const Buffer& b = p.buffers[o.buffer];

@@ -75,6 +75,12 @@ struct OpInfo {
 // Null when there is no such instruction.
 const OpInfo* find_op(const std::string& name);
 
+// An instruction `name` (null: there is none) with so many tensors, arguments and attributes; throws Error.
+void check_counts(const Program& p, const std::string& name, const OpInfo* op, size_t tensors, size_t args,
+                  size_t attrs, uint32_t loc);
+// The kind of its step.
+What kind_of(const std::string& name);
+
 // Checks common to all instructions, then OpInfo::check; settles constant places and, where there is memory for it,
 // prepares what constant arguments allow. Throws Error.
 void check_instr(const Program& p, Instr& instr, Chunks* memory);

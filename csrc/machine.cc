@@ -25,18 +25,21 @@ Machine::Machine(const Program& p, const Shared& shared, const std::vector<View>
       arena_(std::move(memory)),
       observer_(observer),
       loops_(p.stream.loops),
-      log_(take_log()),
-      views_(gm) {
+      log_(take_log()) {
+  views_.reserve(p.buffers.size());
   arena.fit(p);
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     const Buffer& b = p.buffers[i];
-    if (b.scope != GM) views_[i] = {arena.base(b.scope) + b.address, b.size_bytes};
+    add_view(b.scope == GM ? gm[i] : View{arena.base(b.scope) + b.address, b.size_bytes});
   }
-  if (!observer_) return;
-  for (View& v : views_) {
+}
+
+void Machine::add_view(View v) {
+  if (observer_) {
     sizes_.push_back(v.size);
     v.size = -1;
   }
+  views_.push_back(v);
 }
 
 Machine::~Machine() {

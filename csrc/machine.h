@@ -47,8 +47,12 @@ class Machine {
   void end(int64_t block);
   // At a barrier: the same, and where the block waits.
   void arrive(int64_t block);
-  // Executes one instruction outside of any stream.
+  // Executes one instruction.
   void execute(const Instr& in);
+  // The memory of the next buffer of the program, which grows by it.
+  void add_view(View v);
+  // Under an observer no access is near, so that the fast way has no branch for it.
+  View view(uint32_t buffer) const { return observer_ ? View{views_[buffer].base, sizes_[buffer]} : views_[buffer]; }
 
   // Integer argument that must not be negative.
   int64_t arg(const Instr& in, int index) const {
@@ -117,8 +121,6 @@ class Machine {
   uint8_t* write_any(const Instr& in, int tensor, Wide lo, Wide hi);
   uint8_t* near(const Operand& o, uint32_t loc, Wide lo, Wide hi, bool settled);
   uint8_t* locate(const Operand& o, const char* op, const char* name, uint32_t loc, Wide lo, Wide hi, bool settled);
-  // Under an observer no access is near, so that the fast way has no branch for it.
-  View view(uint32_t buffer) const { return observer_ ? View{views_[buffer].base, sizes_[buffer]} : views_[buffer]; }
   void report(const Instr* in, int tensor, const Operand& o, const uint8_t* at, Wide lo, Wide hi, bool write,
               uint32_t loc);
   const Instr& unsettled(const Instr& in);

@@ -2,9 +2,8 @@
 // The seam for what looks on while a program runs: counters, sanitizers, cost models.
 //
 // The walker (walk.h) is a template over its observer: the fast one is compiled with Unobserved and has no branch for
-// others. A new observer is a class derived from Observer, whose `walk` is `machine.walk(*this)` in a source file that
-// includes walk.h, and a mode of run.cc that makes one for each machine. One observer serves one block at a time; what
-// blocks on several threads share is its own business.
+// others. A new observer is a class `final : public ObserverOf<itself>` (walk.h) and a mode of run.cc that makes one
+// for each machine. It serves one block at a time; what blocks on several threads share is its own business.
 #pragma once
 
 #include "stream.h"
@@ -34,6 +33,9 @@ class Observer {
   virtual ~Observer() = default;
   // Runs the machine up to its next barrier or its end.
   virtual Outcome walk(Machine& machine) = 0;
+  // A step outside of any walk is about to be executed.
+  virtual void step(Machine& machine, const Step& step) = 0;
+
   void on_step(const Machine&, const Step&) {}                 // every step but Goto and End
   void on_loop(const Machine&, const Step&, int64_t /*i*/) {}  // a round of a loop begins; the step is Begin or Next
   void on_sync(const Machine&, const Step&) {}                 // a flag, a pipe barrier, a block barrier

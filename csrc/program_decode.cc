@@ -39,10 +39,7 @@ void read_scopes(Reader& in, Program& p) {
     const uint8_t scope = in.take<uint8_t>();
     const int64_t bytes = in.take<int64_t>();
     if (scope >= kScopes || scope == GM) fail("program bytes: scope %u has no size on a chip", scope);
-    if (bytes < 0 || bytes > kMaxArenaBytes) {
-      fail("program bytes: scope %s has %lld bytes; accepted: 0 to %lld", kScopeName[scope], (long long)bytes,
-           (long long)kMaxArenaBytes);
-    }
+    check_scope_bytes(Scope(scope), bytes);
     p.scope_bytes[scope] = bytes;
   }
 }
@@ -67,23 +64,6 @@ Buffer read_buffer(Reader& in, const Strings& strings) {
   if (rank > kMaxRank) fail("program bytes: buffer %s has rank %u; accepted: 0 to %u", b.name.c_str(), rank, kMaxRank);
   for (uint32_t i = 0; i < rank; ++i) b.dims.push_back(in.take<int64_t>());
   return b;
-}
-
-// A local tensor occupies whole blocks and may be used to their end.
-void place_buffer(Program& p, Buffer& b) {
-  if (b.scope == GM) {
-    if (b.size_bytes < -1) fail("program bytes: buffer %s has %lld bytes", b.name.c_str(), (long long)b.size_bytes);
-    return;
-  }
-  const int64_t have = p.scope_bytes[b.scope];
-  if (b.size_bytes < 0 || b.address < 0 || b.size_bytes > have || b.address > have - b.size_bytes) {
-    fail("%s: %s lies in bytes [%lld, %lld) of %s, it has %lld [%s]", p.name.c_str(), b.name.c_str(),
-         (long long)b.address, (long long)(uint64_t(b.address) + uint64_t(b.size_bytes)), kScopeName[b.scope],
-         (long long)have, p.location(b.loc).c_str());
-  }
-  const int64_t rest = (kBlockBytes - b.size_bytes % kBlockBytes) % kBlockBytes;
-  b.size_bytes += std::min(rest, have - b.address - b.size_bytes);
-  p.arena_bytes[b.scope] = std::max(p.arena_bytes[b.scope], b.address + b.size_bytes);
 }
 
 void read_registers(Reader& in, const Strings& strings, Program& p) {
@@ -176,6 +156,28 @@ Strings read_strings(Reader& in) {
 }
 
 }  // namespace
+
+void check_scope_bytes(Scope scope, int64_t bytes) {
+  if (bytes >= 0 && bytes <= kMaxArenaBytes) return;
+  fail("scope %s has %lld bytes; accepted: 0 to %lld", kScopeName[scope], (long long)bytes, (long long)kMaxArenaBytes);
+}
+
+// A local tensor occupies whole blocks and may be used to their end.
+void place_buffer(Program& p, Buffer& b) {
+  if (b.scope == GM) {
+    if (b.size_bytes < -1) fail("program bytes: buffer %s has %lld bytes", b.name.c_str(), (long long)b.size_bytes);
+    return;
+  }
+  const int64_t have = p.scope_bytes[b.scope];
+  if (b.size_bytes < 0 || b.address < 0 || b.size_bytes > have || b.address > have - b.size_bytes) {
+    fail("%s: %s lies in bytes [%lld, %lld) of %s, it has %lld [%s]", p.name.c_str(), b.name.c_str(),
+         (long long)b.address, (long long)(uint64_t(b.address) + uint64_t(b.size_bytes)), kScopeName[b.scope],
+         (long long)have, p.location(b.loc).c_str());
+  }
+  const int64_t rest = (kBlockBytes - b.size_bytes % kBlockBytes) % kBlockBytes;
+  b.size_bytes += std::min(rest, have - b.address - b.size_bytes);
+  p.arena_bytes[b.scope] = std::max(p.arena_bytes[b.scope], b.address + b.size_bytes);
+}
 
 Operand read_operand(Reader& in, Program& p) {
   Operand o;

@@ -77,4 +77,15 @@ Outcome walk(Machine& m, O& observer) {
   }
 }
 
+template <class O>
+class ObserverOf : public Observer {
+ public:
+  Outcome walk(Machine& machine) override { return mco::walk(machine, static_cast<O&>(*this)); }
+  void step(Machine& machine, const Step& step) override {
+    O& o = static_cast<O&>(*this);
+    o.on_step(machine, step);
+    if (step.what == What::Sync || step.what == What::Barrier) o.on_sync(machine, step);
+  }
+};
+
 }  // namespace mco

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// A core outside of any stream: executes one instruction at a time, for front ends that run a kernel while they read
+// it. The same checks, handlers and observers as in a walk.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "machine.h"
+
+namespace mco {
+
+class Core {
+ public:
+  // An operand: `offset` elements of `dtype` into a buffer.
+  struct Place {
+    uint32_t buffer = 0;
+    DType dtype = F16;
+    int64_t offset = 0;
+  };
+  // An argument: a value, or what register `reg` holds.
+  struct Argument {
+    DType dtype = I64;
+    Value value{0};
+    uint32_t reg = kNone;
+  };
+
+  // On-chip memory of these sizes, filled with kPoison: what no instruction has written reads as NaN, or as -1 or the
+  // largest integer. `saturate`: of 16-bit floats. The observer, if any, outlives the core.
+  Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer);
+  static constexpr int kPoison = 0xFF;
+
+  // Numbers of new buffers: of the caller's memory as a tensor in GM, or of bytes of an on-chip memory. Buffers may
+  // share bytes. Throws Error where a scope is too small.
+  uint32_t add_tensor(const std::string& name, DType dtype, void* data, int64_t bytes);
+  uint32_t add_buffer(const std::string& name, Scope scope, DType dtype, int64_t address, int64_t bytes);
+  View memory(uint32_t buffer) const;
+
+  uint32_t add_register(const std::string& name, DType dtype);
+  // The integer or the float, whichever the dtype of the register is, rounded to it.
+  void set_register(uint32_t reg, int64_t i, double f);
+
+  // Executes one instruction of the table; operands, arguments and attributes in the order of its row. `file` and
+  // `line` are of the statement in the user's kernel. Throws Error as a walk does; what the instruction had written
+  // before it failed stays written.
+  void issue(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
+             const std::vector<int64_t>& attributes, const std::string& file, uint32_t line);
+
+ private:
+  uint32_t add(const std::string& name, Buffer buffer, View view);
+  uint32_t constant(size_t slot, DType dtype, Value value);
+  Value value_of(const Argument& a) const;
+
+  std::deque<std::string> names_;
+  std::string file_;
+  Program program_;  // the tables that handlers look into; its stream is the step that is executed
+  BlockOrder order_{1, true};
+  Watch watch_{0, nullptr, false};
+  Observer* const observer_;
+  Registers registers_;
+  std::vector<Operand> operands_;
+  std::vector<uint32_t> arguments_, constants_;  // roots
+  std::vector<int64_t> attributes_;
+  std::unique_ptr<Machine> machine_;
+};
+
+}  // namespace mco
