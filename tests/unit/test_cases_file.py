@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -182,16 +183,15 @@ def test_plain_integers_are_all_in_their_range(dtype, found):
 
 def test_a_cases_file_speaks_of_every_op_of_its_folder():
     op = dataclasses.replace(get_op("segsum_decay"), name="other")
-    with pytest.raises(
-        OpInfoError, match=r"^other: CASES in .*segsum_decay/cases.py is segsum_decay; accepted: an e"
-    ):
+    with pytest.raises(OpInfoError, match=r"^other: CASES in .*segsum_decay/cases.py is segsum_decay; accepted: an e"):
         case_data(op)
 
 
 def test_every_entry_of_a_cases_file_is_an_op():
     for name in list_ops():
         package = get_op(name).impl.golden.partition(":")[0].rpartition(".")[0]
-        assert set(importlib.import_module(f"{package}.cases").CASES) <= set(list_ops())
+        if importlib.util.find_spec(f"{package}.cases") is not None:
+            assert set(importlib.import_module(f"{package}.cases").CASES) <= set(list_ops())
 
 
 def test_attributes_come_before_the_shapes_that_use_them(attention):

@@ -71,8 +71,9 @@ def test_primitive_through_mindspore(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("op", list_ops())
 def test_every_op_of_the_registry_has_case_data_that_runs(op):
-    code, output = command(op, "--soc", "Ascend910_93", "--limit", "1")
-    assert code == 0 and "Ascend910_9391" in output and "1 case(s): 1 passed" in output, output
+    family = list(get_op(op).target.soc)[-1]
+    code, output = command(op, "--soc", family, "--limit", "1")
+    assert code == 0 and get_soc(family).name in output and "1 case(s): 1 passed" in output, output
 
 
 def test_without_names_every_case_of_every_op_runs_on_every_family(tmp_path):
@@ -82,7 +83,6 @@ def test_without_names_every_case_of_every_op_runs_on_every_family(tmp_path):
     content = json.loads(report.read_text(encoding="utf-8"))
     run_, not_run = set(), set()
     for op in load_registry().ops.values():
-        assert {"Ascend910A", "Ascend310P", "Ascend910B", "Ascend910_93"} == set(op.target.soc)
         for family, codes in op.target.soc.items():
             for case in op.cases:
                 where = run_ if case.dtype in codes else not_run

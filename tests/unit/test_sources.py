@@ -48,7 +48,7 @@ for op in list_ops():
     assert os.wait()[1] == 0, op
 """
 # Loaded by any process that compiles, and without influence on what a kernel records.
-NO_SOURCE = {PACKAGE / "__init__.py", PACKAGE / "cache.py"}
+NO_SOURCE = {PACKAGE / "__init__.py", PACKAGE / "cache.py", PACKAGE / "op_info" / "__init__.py"}
 
 
 @functools.cache
