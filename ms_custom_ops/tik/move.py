@@ -7,7 +7,6 @@ from typing import Any
 
 from ms_custom_ops.errors import TikError, TikSupportError, describe
 from ms_custom_ops.program import ir
-from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.isa import BLOCK_BYTES
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_apart, check_extent, check_start, ranged
@@ -115,8 +114,9 @@ class MoveMixin:
         src_onthefly=None,
         src_onthefly_stride=0,
     ):
-        """data_move with dst_stride before src_stride. ``block_mode``: '' 32-byte blocks; for L0C 'm' 16x16
-        fractals, 'v' the first row of each, 'sc' its first 4 columns, 'dp' halves of 8 columns.
+        """data_move with dst_stride before src_stride. ``block_mode`` matters where L0C takes part, elsewhere units
+        are 32-byte blocks: 'm' 16x16 fractals, 'v' the first row of each, 'sc' its first 4 columns, 'dp' halves of 8
+        columns.
         ``sid_store_mode`` of an 8-bit dst: 0 and 1 put 16 results into the low or high half of each 32 bytes, 2
         stores them densely."""
         b = self._b
@@ -138,15 +138,11 @@ class MoveMixin:
             raise b.fail(TikError, api, "sid_store_mode", sid_store_mode, "0, 1, 2")
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
         on_l0c = ir.L0C in (dst.storage.buffer.scope, src.storage.buffer.scope)
-        if on_l0c != (block_mode != ""):
-            raise b.fail(
-                TikError,
-                api,
-                f"block_mode for {src.storage.buffer.scope}->{dst.storage.buffer.scope}",
-                repr(block_mode),
-                ", ".join(map(repr, BLOCK_MODES)) if on_l0c else "''",
-            )
-        extra = (modes[block_mode], (), sid_store_mode)
+        if on_l0c and block_mode == "":
+            route = f"{src.storage.buffer.scope}->{dst.storage.buffer.scope}"
+            accepted = ", ".join(map(repr, BLOCK_MODES))
+            raise b.fail(TikError, api, f"block_mode for {route}", repr(block_mode), accepted)
+        extra = (modes[block_mode] if on_l0c else 0, (), sid_store_mode)
         self._move(api, dst, src, 0, nburst, burst_len, src_stride, dst_stride, deqscale, relu, *extra)
 
     def _move(
@@ -183,8 +179,6 @@ class MoveMixin:
             self._move_l0c(api, dst, src, nburst, burst, src_gap, dst_gap, deqscale, relu, block_mode, extra, store)
             return
         self._plain_arguments(api, route, deqscale, relu, extra)
-        if SIZE[dst._dtype] != SIZE[src._dtype]:
-            raise b.fail(TikError, api, "dtype of src", src.dtype, f"dtypes of the width of dst, {dst.dtype}")
         for t, name, gap in ((dst, "dst", dst_gap), (src, "src", src_gap)):
             if t.offset.__class__ is int:
                 check_start(t, api, name)

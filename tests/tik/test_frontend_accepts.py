@@ -96,14 +96,31 @@ def test_moves_between_dtypes_of_one_width(extra):
     np.testing.assert_array_equal(y, x)
 
 
-def test_moves_between_dtypes_of_other_widths_are_refused():
+def test_moves_between_dtypes_of_other_widths():
+    def body(t, ins, outs):
+        u = ub(t, "uint16", (32,))
+        t.data_move(u, ins[0][4], 0, 1, 1, 0, 0)
+        t.data_move(outs[0][8], u, 0, 1, 1, 0, 0)
+
+    x = np.arange(8, dtype=np.int64)
+    (y,) = results(build(body, [("y", "int32", (16,))], [("x", "int64", (8,))]), [x])
+    assert y[8:].tolist() == [4, 0, 5, 0, 6, 0, 7, 0]
+
+
+def test_block_mode_of_tensor_mov_away_from_l0c():
+    def body(t, ins, outs):
+        u = ub(t, "float16", (4, 16))
+        t.tensor_mov(u, ins[0], "v", 4, 1, 0, 0)
+        t.tensor_mov(outs[0], u, "", 1, 4, 0, 0)
+
+    x = np.arange(64).astype(np.float16).reshape(4, 16)
+    (y,) = results(build(body, [("y", "float16", (4, 16))], [("x", "float16", (4, 16))]), [x])
+    np.testing.assert_array_equal(y, x)
     with use_soc("Ascend910A"):
         t = tik.Tik()
-        x = t.Tensor("int64", (8,), tik.scope_gm, "x")
-        with pytest.raises(
-            TikError, match="data_move: dtype of src is int64; accepted: dtypes of the width of dst, float32"
-        ):
-            t.data_move(ub(t, "float32", (16,)), x, 0, 1, 2, 0, 0)
+        c = t.Tensor("float32", (1, 16, 16), tik.scope_cc, "c")
+        with pytest.raises(TikError, match="tensor_mov: block_mode for l0c->ub is ''; accepted: 'm', 'v', 'sc', 'dp'"):
+            t.tensor_mov(ub(t, "float32", (16, 16)), c, "", 1, 1, 0, 0)
 
 
 def test_pipe_barrier_where_synchronisation_is_automatic():

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/public_kernels.py on a small operator package with unit tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNEL = """
+from tbe import tik
+from tbe.common.utils import para_check
+
+@para_check.check_op_params(para_check.REQUIRED_INPUT, para_check.REQUIRED_OUTPUT, para_check.REQUIRED_ATTR_FLOAT,
+                            para_check.KERNEL_NAME)
+def scale_by(x, y, factor, kernel_name="scale_by"):
+    t = tik.Tik()
+    n = x["shape"][0]
+    gm = t.Tensor("float32", (n,), tik.scope_gm, "x")
+    out = t.Tensor("float32", (n + 8,), tik.scope_gm, "y")  # kernels declare room behind an output
+    ub = t.Tensor("float32", (n,), tik.scope_ubuf, "ub")
+    t.data_move(ub, gm, 0, 1, n // 8, 0, 0)
+    t.vec_muls(n, ub, ub, factor, 1, 8, 8)
+    t.data_move(out, ub, 0, 1, n // 8, 0, 0)
+    t.BuildCCE(kernel_name, [gm], [out])
+"""
+DSL = """
+from tbe import dsl, tik
+
+def slope(x, y, kernel_name="slope"):
+    if x["dtype"] == "float16":
+        return tik.Tik()
+    return dsl.auto_schedule(dsl.vadd(x, x))
+"""
+TEST = """
+import numpy as np
+from op_test_frame.ut import OpUT
+from op_test_frame.common import precision_info
+
+ut_case = OpUT("{op}", {module}, {function})
+
+def tensor(kind, count=16, dtype="float32"):
+    forms = {{"format": "ND", "ori_shape": (count,), "ori_format": "ND"}}
+    return {{"shape": (count,), "dtype": dtype, "param_type": kind, **forms}}
+
+{cases}
+
+if __name__ == "__main__":
+    ut_case.run("Ascend910A")
+"""
+CASES = """
+def golden(x, y, factor):
+    return x["value"] * factor
+
+limits = precision_info.PrecisionStandard(0.001, 0.001)
+for case in (
+    {"params": [tensor("input"), tensor("output"), 2.0], "calc_expect_func": golden, "precision_standard": limits},
+    {"params": [tensor("input"), tensor("output"), 2.0], "case_name": "wrong",
+     "calc_expect_func": lambda x, y, f: x["value"] * 3},
+):
+    ut_case.add_precision_case(["Ascend310P3", "Ascend910A"], case)
+ut_case.add_precision_case(
+    "Ascend035", {"params": [tensor("input"), tensor("output"), 2.0], "calc_expect_func": golden}
+)
+ut_case.add_case("all", {"params": [tensor("input"), tensor("output"), 0.5], "expect": "success"})
+ut_case.add_case("all", {"params": [tensor("input"), tensor("output"), "x"], "expect": RuntimeError})
+"""
+
+
+def test_counts_and_reasons(tmp_path: Path) -> None:
+    impl = tmp_path / "tbe" / "impl"
+    impl.mkdir(parents=True)
+    (impl / "__init__.py").write_text("from .scale_by import scale_by\nfrom .slope import slope\n")
+    (impl / "scale_by.py").write_text(KERNEL)
+    (impl / "slope.py").write_text(DSL)
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_scale.py").write_text(TEST.format(op="ScaleBy", module=None, function=None, cases=CASES))
+    slope = 'ut_case.add_case("all", {"params": [tensor("input"), tensor("output")], "expect": "success"})'
+    slope_test = TEST.format(op="Slope", module="'impl.slope'", function="'slope'", cases=slope)
+    (tests / "test_slope.py").write_text(slope_test)
+    desc = {"format": "ND", "shape": [16], "type": "float32"}
+    entry = {"op": "ScaleBy", "input_desc": [desc], "output_desc": [desc], "attr": [{"name": "factor", "value": 2.0}]}
+    (tmp_path / "scale.json").write_text(json.dumps([entry]))
+    calls = [{"kernel": "tbe/impl/scale_by.py", "function": "scale_by", "args": [{"shape": [3], "dtype": "float32"}]}]
+    (tmp_path / "calls.yaml").write_text(json.dumps(calls))
+    known = [{"kernel": "scale_by", "message": "15 of 16|16 of 16", "whose": "test", "why": "the golden is wrong"}]
+    (tmp_path / "known.yaml").write_text(json.dumps(known))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(ROOT / "scripts" / "public_kernels.py"), str(tmp_path), "--quiet",
+         "--cases", str(tmp_path / "calls.yaml"), "--known", str(tmp_path / "known.yaml")],
+        capture_output=True, text=True, timeout=300, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert "load       2 of 2" in lines
+    assert "golden     1 of 3, 1 test, 1 chip" in lines
+    assert "trace      1 of 2, 1 dsl" in lines
+    assert "refusal    1 of 1" in lines
+    assert "run        1 of 2, 1 here" in lines
+    assert "kernels with goldens: 0 of 1 pass all of theirs" in lines
+    assert any(
+        "golden | test | tbe/impl/scale_by.py wrong | the golden is wrong (output 0: 16 of 16" in x for x in lines
+    )
+    assert any("golden | chip | tbe/impl/scale_by.py case_3 | for Ascend035" in line for line in lines)
+    assert any("run | here | tbe/impl/scale_by.py scale_by | OpParamError: scale_by: arguments" in x for x in lines)
