@@ -25,6 +25,7 @@ _LAZY = {
     "get_num_threads": ("ms_custom_ops.engine", "get_num_threads"),
     "set_soc": ("ms_custom_ops.soc", "set_soc"),
     "get_soc": ("ms_custom_ops.soc", "current_soc"),
+    "load": ("ms_custom_ops.user_ops", "load"),
     "list_ops": ("ms_custom_ops.registry", "list_ops"),
     "get_op": ("ms_custom_ops.registry", "get_op"),
     "compile_op": ("ms_custom_ops.compiler", "compile_op"),

@@ -13,7 +13,9 @@ from typing import Any
 import click
 
 from ms_custom_ops.errors import MsCustomOpsError
-from ms_custom_ops.registry import Registry, check_registry, load_registry
+from ms_custom_ops.registry import check_registry, package_of
+from ms_custom_ops.registry.loader import OWN_PACKAGE
+from ms_custom_ops.scope import Scope, current_folders
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
@@ -48,81 +50,96 @@ class _Verbs(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-def _registry(ctx: click.Context) -> Registry:
-    return load_registry(ctx.obj)
-
-
 @click.group(cls=_Verbs)
-@click.option("--op-info", type=FOLDER, default=None, help="Folder of op_info files; default: the installed ones.")
+@click.option("--op-info", type=FOLDER, default=None, help="Folder of op_info files, and nothing else.")
+@click.option("--ops", "folders", type=FOLDER, multiple=True,
+              help="Folder of a user's ops to add; default: the current one if it has op_info files.")  # fmt: skip
 @click.pass_context
-def main(ctx: click.Context, op_info: Path | None) -> None:
-    """Ops of ms_custom_ops: list, describe, generate, check."""
-    ctx.obj = op_info
+def main(ctx: click.Context, op_info: Path | None, folders: tuple[Path, ...]) -> None:
+    """Ops of ms_custom_ops: list, describe, generate, check.
+
+    With a folder of a user's own ops, given or current, check, gen and test are about these ops unless told otherwise.
+    """
+    ctx.obj = Scope(op_info, folders or current_folders())
 
 
 @main.command("list")
-@click.pass_context
-def list_verb(ctx: click.Context) -> None:
+@click.pass_obj
+def list_verb(scope: Scope) -> None:
     """Names, chips and gradient of every op."""
+    registry = scope.registry()
     rows = []
-    for spec in _registry(ctx).ops.values():
+    for spec in registry.ops.values():
         gradient = ", ".join(dict.fromkeys(rule.op for rule in spec.bprop.rules)) if spec.bprop else "none"
         chips = " ".join(f"{soc}({','.join(codes)})" for soc, codes in spec.target.soc.items())
-        rows.append((spec.name, chips, f"gradient: {gradient}"))
+        own = spec.package == OWN_PACKAGE
+        rows.append((spec.name, chips, f"gradient: {gradient}" + ("" if own else f"  in {package_of(spec).root}")))
+    rows += [(name, "broken", " | ".join(text.splitlines())) for name, text in registry.broken.items()]
     widths = [max(len(row[i]) for row in rows) for i in range(2)]
-    for name, chips, gradient in rows:
+    for name, chips, gradient in sorted(rows):
         click.echo(f"{name:<{widths[0]}}  {chips:<{widths[1]}}  {gradient}")
 
 
 @main.command()
 @click.argument("op")
-@click.pass_context
-def info(ctx: click.Context, op: str) -> None:
+@click.pass_obj
+def info(scope: Scope, op: str) -> None:
     """Arguments, constraints, dtypes and chips of OP as Markdown."""
     from ms_custom_ops.registry.export import doc_table
 
-    click.echo(doc_table(_registry(ctx).get(op)))
+    click.echo(doc_table(scope.registry().get(op)))
 
 
 @main.command()
-@click.option("--check", is_flag=True, help="Write nothing; exit 1 and print the diff when the files differ.")
-@click.option("--output", type=FOLDER, default=None, help="Folder of the generated file; default: the package.")
-@click.pass_context
-def gen(ctx: click.Context, check: bool, output: Path | None) -> None:
-    """Write the primitives and functions of the ops, mco_generated_ops.py, from the op_info files."""
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 and print the diff when a file differs.")
+@click.option("--output", type=FOLDER, default=None, help="Folder of the generated file; default: beside the ops.")
+@click.pass_obj
+def gen(scope: Scope, check: bool, output: Path | None) -> None:
+    """Write the primitives and functions of the ops from the op_info files."""
     from ms_custom_ops.program import generate as instructions
     from ms_custom_ops.registry import generate
 
-    folder = output or generate.output_folder()
-    root = instructions.checkout() if output is None else None
+    places = [generate.place_of(package) for package in scope.packages()] if scope.op_info is None else []
+    own = any(package.is_own for package in scope.packages()) and scope.op_info is None and output is None
+    root = instructions.checkout() if own else None
+    if output is not None or scope.op_info is not None:
+        places = [(scope.registry(), output or generate.output_folder(), generate.GENERATED_FILE, None)]
     if not check:
-        written = [generate.write(_registry(ctx), folder), *(instructions.write(root) if root else [])]
-        for path in written:
-            if path is not None:
-                click.echo(f"wrote {path}")
-        return
-    diff = generate.drift(_registry(ctx), folder)
-    stale = [f"{folder / generate.GENERATED_FILE} differs from op_info"] if diff else []
-    rows = instructions.drift(root) if root else ""
-    stale += ["csrc/isa_*.inc or docs/instructions.md differ from ms_custom_ops/program/isa"] if rows else []
-    if stale:
-        click.echo(diff + rows, nl=False)
-        raise click.ClickException(f"{'; '.join(stale)}; run: ms-custom-ops gen")
-    click.echo("the generated file agrees with op_info")
-    if output is None:
-        agree = "agree" if root else "are not here to compare (an installed package)"
-        click.echo(f"the files made from the instruction table {agree}")
+        for registry, folder, name, base in places:
+            try:
+                written = generate.write(registry, folder, name, base)
+            except OSError as error:
+                raise click.ClickException(f"{folder / name} cannot be written: {error}") from error
+            if written is not None:
+                click.echo(f"wrote {written}")
+        for path in instructions.write(root) if root else []:
+            click.echo(f"wrote {path}")
+    else:
+        diffs = {folder / name: generate.drift(registry, folder, name, base) for registry, folder, name, base in places}
+        rows = instructions.drift(root) if root else ""
+        stale = [f"{path} differs from op_info" for path, diff in diffs.items() if diff]
+        stale += ["csrc/isa_*.inc or docs/instructions.md differ from ms_custom_ops/program/isa"] if rows else []
+        if stale:
+            click.echo("".join(diffs.values()) + rows, nl=False)
+            raise click.ClickException(f"{'; '.join(stale)}; run: ms-custom-ops gen")
+        click.echo("the generated file agrees with op_info")
+        if own:
+            agree = "agree" if root else "are not here to compare (an installed package)"
+            click.echo(f"the files made from the instruction table {agree}")
+    broken = [name for registry, *_ in places for name in registry.broken]
+    if broken:
+        raise click.ClickException(f"left out, being broken: {', '.join(broken)}; see ms-custom-ops check")
 
 
 @main.command("check")
 @click.argument("ops", nargs=-1)
-@click.pass_context
-def check_verb(ctx: click.Context, ops: tuple[str, ...]) -> None:
+@click.pass_obj
+def check_verb(scope: Scope, ops: tuple[str, ...]) -> None:
     """Check the op_info files of OPS (default: all), their kernels' existence, their cases and gradients."""
-    registry = _registry(ctx)
-    found = check_registry(registry, ops)
+    names = ops or scope.names()
+    found = check_registry(scope.registry(), names)
     for finding in found:
         click.echo(finding)
     if found:
         raise click.ClickException(f"{len(found)} finding(s)")
-    click.echo(f"{len(ops or registry.ops)} op(s) checked, no finding")
+    click.echo(f"{len(names)} op(s) checked, no finding")

@@ -33,6 +33,7 @@ class Config:
         soc: chip that kernels are traced for until ``set_soc`` says otherwise.
         num_threads: threads of the native engine, None for the number of cores this process may use.
         time_limit: seconds after which a kernel on the native engine ends with an error, None for no limit.
+        ops_path: folders of users' ops, see docs/user_ops.md.
     """
 
     cache_dir: Path | None
@@ -40,6 +41,7 @@ class Config:
     soc: str
     num_threads: int | None
     time_limit: float | None
+    ops_path: tuple[Path, ...] = ()
 
 
 def _integer(environ: Mapping[str, str], name: str, default: int | None, minimum: int) -> int | None:
@@ -81,6 +83,11 @@ def _cache_dir(environ: Mapping[str, str]) -> Path | None:
     return Path(home) / ".cache" / "ms_custom_ops" if os.path.isabs(home) else None
 
 
+def _folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    parts = environ.get(PREFIX + "PATH", "").split(os.pathsep)
+    return tuple(Path(part).expanduser().absolute() for part in parts if part.strip())
+
+
 def read_config(environ: Mapping[str, str]) -> Config:
     """Config of an environment; ConfigError names the variable, its value and what is accepted."""
     limit_mb = _integer(environ, "CACHE_LIMIT_MB", DEFAULT_CACHE_LIMIT_MB, 0)
@@ -91,6 +98,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         soc=environ.get(PREFIX + "SOC", "").strip() or DEFAULT_SOC,
         num_threads=_integer(environ, "NUM_THREADS", None, 1),
         time_limit=_seconds(environ, "TIME_LIMIT"),
+        ops_path=_folders(environ),
     )
 
 

@@ -15,7 +15,7 @@ from ms_custom_ops.cases.compare import COMPARATORS
 from ms_custom_ops.cases.model import CaseFile, CaseFileError, InputCases, Standard
 from ms_custom_ops.registry import Registry, load_registry
 from ms_custom_ops.registry.spec import OpSpec
-from ms_custom_ops.registry.yaml_source import Findings, Source, nearest, read_source
+from ms_custom_ops.registry.yaml_source import Findings, Source, TooManyFindings, nearest, read_source
 
 #: ATK's names of dtypes, and the full ones.
 DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
@@ -26,6 +26,7 @@ TOP = ("api", "name", "dtype_numbers", "generate", "standard", "inputs")
 TOP_UNUSED = ("api_type", "aclnn_api_type", "version", "aclnn_name", "extra_numbers")
 FORMS = ("function", "primitive")
 _GENERATE = ("symbols", "shapes", "random")
+_MAX_BYTES = 1 << 20  # files of ATK list their values
 
 
 class CaseReader:
@@ -95,21 +96,30 @@ def read_cases(path: str | Path, registry: Registry | None = None) -> CaseFile:
     Raises:
         CaseFileError: with all findings, one per line, each with file:line.
     """
-    from ms_custom_ops.cases.reader_inputs import read_inputs
-
     findings = Findings()
     if not Path(path).is_file():
         raise CaseFileError(f"cases: {path} is no file; accepted: a YAML file")
-    source = read_source(Path(path), findings)
+    try:
+        return _read(path, registry or load_registry(), findings)
+    except TooManyFindings:
+        raise _error(path, findings) from None
+
+
+def _read(path: str | Path, registry: Registry, findings: Findings) -> CaseFile:
+    from ms_custom_ops.cases.reader_inputs import read_inputs
+
+    source = read_source(Path(path), findings, _MAX_BYTES)
     if findings.items:
         # The reader of YAML speaks of op_info files, whose top level is ops.
-        for ops, keys in (("a mapping from op name to op", f"a mapping with the keys {', '.join(TOP)}"),
-                          ("duplicate op name", "duplicate key")):  # fmt: skip
-            findings.items[:] = [item.replace(ops, keys) for item in findings.items]
+        keys = f"a mapping with the keys {', '.join(TOP)}"
+        for item in findings.items:
+            del findings.entries[item]
+            item = item.replace("a mapping from op name to op", keys).replace("duplicate op name", "duplicate key")
+            findings.entries[item] = ""
         raise _error(path, findings)
     reader, data = CaseReader(source, findings), source.data
     reader.keys(data, TOP, (), TOP_UNUSED)
-    op = _op(reader, data.get("name"), registry or load_registry())
+    op = _op(reader, data.get("name"), registry)
     if op is None:
         raise _error(path, findings)
     form = _form(reader, data.get("api"), op)

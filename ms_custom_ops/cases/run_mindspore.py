@@ -11,13 +11,13 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
 
-from ms_custom_ops import mco_generated_ops
 from ms_custom_ops import soc as chips
 from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.data import numpy_dtype
 from ms_custom_ops.cases.model import PlannedCase
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore import ops as public
+from ms_custom_ops.mindspore.functions import function_of
 
 
 class _Net(nn.Cell):
@@ -83,7 +83,7 @@ def _function(case: PlannedCase) -> tuple[Callable[..., Any], list[str]]:
     """The function, and the tensors it takes, in order."""
     names = [arg.name for arg in case.op.tensors]
     if case.form == "primitive":
-        return getattr(mco_generated_ops, case.op.function_name), names
+        return function_of(case.op), names
     names = [name for name in names if name in case_data(case.op).function]
     function = getattr(public, case.op.function_name)
     given = list(inspect.signature(function).parameters)

@@ -12,7 +12,8 @@ import click
 
 if TYPE_CHECKING:
     from ms_custom_ops.cases import CaseFile, PlannedCase, Result
-    from ms_custom_ops.registry import OpSpec, Registry
+    from ms_custom_ops.registry import OpSpec
+    from ms_custom_ops.scope import Scope
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -42,12 +43,12 @@ def command(
     """
     from ms_custom_ops.cases import read_cases, run_case
     from ms_custom_ops.cases import report as output
-    from ms_custom_ops.registry import load_registry
 
     if mindspore and engines != "native":
         raise click.UsageError(f"--mindspore with --engine {engines}; accepted: one of the two")
-    registry: Registry = load_registry(ctx.obj)
-    names = ops or (() if files else tuple(registry.ops))
+    scope: Scope = ctx.obj
+    registry = scope.registry()
+    names = ops or (() if files else scope.names())
     sources: list[OpSpec | CaseFile] = [*(registry.get(op) for op in names), *(read_cases(f, registry) for f in files)]
     # Everything is planned before anything runs: an op without case data is refused at once.
     plans = [plan for source in sources for plan in _plans(source, socs, seed)]

@@ -4,12 +4,14 @@ one."""
 
 from __future__ import annotations
 
-import inspect
+import contextlib
+from typing import Any
 
-from ms_custom_ops import mco_generated_ops
+from ms_custom_ops.errors import OpInfoError, describe
 from ms_custom_ops.mindspore.alibi import alibi_slopes
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.flash_attention_score import flash_attention_score
+from ms_custom_ops.mindspore.functions import function_of
 from ms_custom_ops.mindspore.segsum import (
     bwd_dadt_cumsum,
     bwd_dadt_fused,
@@ -30,6 +32,8 @@ from ms_custom_ops.mindspore.sparse_attention import (
     sparse_lightning_indexer_grad_kl_loss,
 )
 from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
+from ms_custom_ops.registry import OpPackage, packages
+from ms_custom_ops.user_ops import function_names, user_function
 
 __all__ = [
     "alibi_slopes",
@@ -54,7 +58,38 @@ __all__ = [
     "ssd_chunk_scan",
 ]
 
-for _name, _value in list(vars(mco_generated_ops).items()):
-    if inspect.isfunction(_value) and _value.__module__ == mco_generated_ops.__name__ and _name not in __all__:
-        globals()[_name] = _value
-        __all__ += [_name]
+for _spec in packages()[0].registry.ops.values():
+    if _spec.function_name not in __all__:
+        globals()[_spec.function_name] = function_of(_spec)
+        __all__ += [_spec.function_name]
+
+
+def add_functions(package: OpPackage) -> None:
+    """Puts the functions of a user's package beside those that are here. The graph compiler reads the dictionaries of
+    modules, so attributes that are only made when asked for do not do.
+
+    Raises:
+        OpInfoError: a name is taken; the generated file cannot be written.
+    """
+    for spec in package.registry.ops.values():
+        function = function_of(spec)
+        if globals().setdefault(spec.function_name, function) is not function:
+            given = f"'{spec.function_name}' in {spec.location}"
+            raise OpInfoError(describe("op_info", "function", given, "a name that ms_custom_ops.ops does not have"))
+
+
+def __getattr__(name: str) -> Any:
+    """What is said of an op that is broken or whose package is."""
+    for package in packages()[1:]:
+        if name in function_names(package) or name in package.registry.broken:
+            return user_function(package, name)
+    raise AttributeError(f"ms_custom_ops.ops has no {name!r}; it has {', '.join(__dir__())}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for package in packages()[1:] for name in function_names(package))})
+
+
+for _package in packages()[1:]:
+    with contextlib.suppress(OpInfoError):  # raised when the function is asked for
+        add_functions(_package)

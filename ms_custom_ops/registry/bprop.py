@@ -84,7 +84,8 @@ class _Resolver:
             return
         target = self.ops.get(name)
         if target is None:
-            return  # the target's own findings are reported; nothing to resolve against
+            self.bad(key, f"the op '{name}' is broken itself")
+            return
         if len(target.returns) != len(inputs):
             self.bad(key, f"{name} returns {len(target.returns)} tensors for {len(inputs)} inputs")
         for wanted, ret in zip(inputs, target.returns, strict=False):

@@ -135,7 +135,10 @@ def check_registry(registry: Registry, names: Sequence[str] = ()) -> list[str]:
     """Findings for the named ops (default: all): unknown chips, missing modules or functions, cases that no
     chip accepts, gradients of the wrong shape. Kernel and golden files are read, not executed."""
     found = []
-    for name in names or registry.ops:
+    for name in names or [*registry.ops, *registry.broken]:
+        if name in registry.broken:
+            found += registry.broken[name].splitlines()
+            continue
         spec = registry.get(name)
         found += _check_chips(spec) + _check_impl(spec) + _check_cases(spec, registry)
     return found

@@ -13,15 +13,22 @@ from __future__ import annotations
 
 import ast
 import difflib
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
+from ms_custom_ops.config import config
+from ms_custom_ops.errors import OpInfoError, describe
 from ms_custom_ops.registry.generated_text import call_lines, docstring, quoted
 from ms_custom_ops.registry.loader import Registry, gradient_order
+from ms_custom_ops.registry.packages import OpPackage, packages
 from ms_custom_ops.registry.spec import ArgSpec, BpropRule, OpSpec
 
 NOTICE = "generated from op_info/*.yaml by ms-custom-ops gen; do not edit"
-# A base name that MindSpore has no file of: its source rewriting tells modules apart by the base name alone.
 GENERATED_FILE = "mco_generated_ops.py"
+Ops = Mapping[str, OpSpec]
 
 
 def _attr_parameter(arg: ArgSpec) -> str:
@@ -71,7 +78,7 @@ def _needs_cast(spec: OpSpec, target: OpSpec, wanted: str, grad: str) -> bool:
     return source not in {arg.name for arg in target.tensors} or pairs[0] != pairs[1]
 
 
-def _gradient(spec: OpSpec, registry: Registry) -> list[str]:
+def _gradient(spec: OpSpec, ops: Ops) -> list[str]:
     """The method that builds the bprop of one primitive."""
     assert spec.bprop is not None
     tensors = [arg.name for arg in spec.tensors]
@@ -80,7 +87,7 @@ def _gradient(spec: OpSpec, registry: Registry) -> list[str]:
     body: list[str] = []
     gradient: dict[str, str] = {}
     for rule in spec.bprop.rules:
-        target = registry.ops[rule.op]
+        target = ops[rule.op]
         prim = _fresh(rule.op, taken)
         arguments = [_presence(spec, rule, target)] + [_operand(spec, rule, arg) for arg in target.attributes]
         build += call_lines(f"{prim} = {target.class_name}(", arguments, ")", 8)
@@ -106,9 +113,9 @@ def _gradient(spec: OpSpec, registry: Registry) -> list[str]:
     ]
 
 
-def _primitive(spec: OpSpec, registry: Registry) -> list[str]:
+def _primitive(spec: OpSpec, ops: Ops) -> list[str]:
     lines = [f"class {spec.class_name}(OpPrimitive):", f"    OP = {quoted(spec.name)}"]
-    return lines + ["", *_gradient(spec, registry)] if spec.bprop is not None else lines
+    return lines + ["", *_gradient(spec, ops)] if spec.bprop is not None else lines
 
 
 def _function(spec: OpSpec) -> list[str]:
@@ -128,11 +135,13 @@ def _function(spec: OpSpec) -> list[str]:
     return lines + call_lines("return primitive(", [arg.name for arg in spec.tensors], ")", 4)
 
 
-def generate(registry: Registry) -> str:
+def generate(registry: Registry, base: Ops | None = None) -> str:
     """Source of the generated module: a primitive and a function per op, gradient ops first.
 
-    The same registry always gives the same text.
+    ``base``: ops of this project that gradients may call besides those of ``registry``. The same registry always gives
+    the same text.
     """
+    ops = {**(base or {}), **registry.ops}
     lines = [
         "# SPDX-License-Identifier: Apache-2.0",
         f'"""Primitives and functions of the ops: {NOTICE}.',
@@ -147,8 +156,12 @@ def generate(registry: Registry) -> str:
         "",
         "from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive, prim_cache",
     ]
+    called = {rule.op for spec in registry.ops.values() if spec.bprop for rule in spec.bprop.rules}
+    classes = sorted(ops[name].class_name for name in called - registry.ops.keys())
+    if classes:
+        lines += call_lines("from ms_custom_ops.mco_generated_ops import (", classes, ")", 0)
     for name in gradient_order(registry.ops):
-        lines += ["", "", *_primitive(registry.ops[name], registry), "", "", *_function(registry.ops[name])]
+        lines += ["", "", *_primitive(ops[name], ops), "", "", *_function(ops[name])]
     text = "\n".join(lines) + "\n"
     ast.parse(text)  # a text that is no Python is a fault of this file, not of whoever imports the result
     return text
@@ -159,19 +172,68 @@ def output_folder() -> Path:
     return Path(__file__).resolve().parent.parent
 
 
-def write(registry: Registry, folder: Path) -> Path | None:
-    """Writes the generated file; its path if the text changed."""
-    path, text = folder / GENERATED_FILE, generate(registry)
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return None
-    path.write_text(text, encoding="utf-8")
-    return path
+def write(registry: Registry, folder: Path, name: str = GENERATED_FILE, base: Ops | None = None) -> Path | None:
+    """Writes the generated file; its path if the text changed. OSError as of a write."""
+    path, text = folder / name, generate(registry, base)
+    return None if _holds(path, text) else _replace(path, text)
 
 
-def drift(registry: Registry, folder: Path) -> str:
+def drift(registry: Registry, folder: Path, name: str = GENERATED_FILE, base: Ops | None = None) -> str:
     """Unified diff from the file in ``folder`` to what would be generated; empty when they agree."""
-    path, text = folder / GENERATED_FILE, generate(registry)
+    path, text = folder / name, generate(registry, base)
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     return "".join(
         difflib.unified_diff(old.splitlines(True), text.splitlines(True), str(path), f"{path.name} (generated)")
     )
+
+
+def place_of(package: OpPackage) -> tuple[Registry, Path, str, Ops | None]:
+    """Arguments of :func:`write` and :func:`drift` for a package: the file stands beside its op_info folder."""
+    if package.is_own:
+        return package.registry, output_folder(), GENERATED_FILE, None
+    return package.registry, package.root, package.generated + ".py", packages()[0].registry.ops
+
+
+def current_file(package: OpPackage) -> Path:
+    """A generated file of a user's package that agrees with its op_info files, written when there is none: beside the
+    op_info folder, and below the cache folder where that place takes no file.
+
+    Raises:
+        OpInfoError: neither place takes it.
+    """
+    registry, folder, name, base = place_of(package)
+    text = generate(registry, base)
+    places = [folder / name]
+    if config().cache_dir is not None:
+        own = f"{package.generated}-{hashlib.sha256(os.fsencode(package.root)).hexdigest()[:16]}"
+        places.append(config().cache_dir / "generated" / own / name)  # type: ignore[operator]
+    reasons = []
+    for path in places:
+        try:
+            if not _holds(path, text):
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                _replace(path, text)
+            return path
+        except OSError as error:
+            reasons.append(str(error))
+    given = "; ".join(reasons)
+    accepted = "a folder of ops, or a cache folder (MS_CUSTOM_OPS_CACHE_DIR), that can be written"
+    raise OpInfoError(describe(str(package.root), f"place of {name}", given, accepted))
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
+def _replace(path: Path, text: str) -> Path:
+    """Writes the whole file or none of it, whoever else writes it too."""
+    with tempfile.NamedTemporaryFile("wb", dir=path.parent, prefix=path.name, suffix=".tmp", delete=False) as file:
+        try:
+            file.write(text.encode())
+            file.close()
+            os.chmod(file.name, 0o644)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    return path

@@ -56,7 +56,7 @@ class _Gradient:
         """Of tensors and returns that the gradient adds: a dtype, or a tensor of the forward op that has it."""
 
     def bad(self, path: tuple[Any, ...], text: str) -> None:
-        self.findings.add(self.source.where(self.name, *path), f"op {self.name}: {text}")
+        self.findings.add(self.source.where(self.name, *path), f"op {self.name}: {text}", self.name)
 
     def complete(self, written: Mapping[str, Any]) -> Entry | None:
         forward = written.get(str(self.raw[KEY]))

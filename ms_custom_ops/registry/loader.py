@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads a folder of op_info files into a Registry, or raises one error with everything that is wrong in
-them."""
+"""Loads a folder of op_info files into a Registry.
+
+This project's files are right or refused as a whole, with one error that lists everything wrong in them. In a user's
+folder an op that is wrong, and those whose gradient needs it, are broken; the others work.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -15,26 +17,64 @@ from ms_custom_ops.errors import OpArgumentError, OpInfoError, describe
 from ms_custom_ops.registry.bprop import resolve_bprop
 from ms_custom_ops.registry.inherit import inherit
 from ms_custom_ops.registry.schema import OpReader, read_op
-from ms_custom_ops.registry.spec import OpSpec
-from ms_custom_ops.registry.yaml_source import Findings, Source, nearest, read_source
+from ms_custom_ops.registry.spec import Impl, OpSpec
+from ms_custom_ops.registry.yaml_source import Findings, Source, TooManyFindings, nearest, read_source
+
+OWN_PACKAGE = "ms_custom_ops"
+MAX_FILES = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Registry:
-    """Every op of one op_info folder, by name, in the order of the names."""
+    """Ops by name, in the order of the names.
+
+    ``broken``: op -> findings, of users' ops that cannot be used. ``locations``: op -> ``file:line``, of all ops.
+    """
 
     folder: str
     ops: Mapping[str, OpSpec]
+    broken: Mapping[str, str] = field(default_factory=dict)
+    locations: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> OpSpec:
         """The op called ``name``.
 
         Raises:
             OpArgumentError: there is none; the message gives the nearest known name.
+            OpInfoError: its op_info file is broken; the message gives the findings.
         """
+        if name in self.broken:
+            raise OpInfoError(f"op {name} cannot be used\n{self.broken[name]}")
         if name not in self.ops:
-            raise OpArgumentError(describe(self.folder, "op name", repr(name), nearest(name, self.ops)))
+            raise OpArgumentError(
+                describe(self.folder, "op name", repr(name), nearest(name, [*self.ops, *self.broken]))
+            )
         return self.ops[name]
+
+
+@dataclass(frozen=True)
+class UserFolder:
+    """How the ops of a user's folder are read.
+
+    ``root`` is the folder above op_info; modules that stand in it are imported below ``package``; ``base`` are the ops
+    of this project, which gradients may call.
+    """
+
+    root: Path
+    package: str
+    base: Mapping[str, OpSpec]
+
+    def place(self, spec: OpSpec) -> OpSpec:
+        """``spec`` with the module names of its ``impl`` completed."""
+        impl = spec.impl
+        impl = Impl(self._full(impl.entry), impl.kernel_name, self._full(impl.golden), self._full(impl.tiling))
+        return replace(spec, impl=impl, package=self.package)
+
+    def _full(self, dotted: str) -> str:
+        """A name whose first part is a folder or file of the root is meant there, any other one is absolute."""
+        first = self.root / dotted.partition(":")[0].partition(".")[0]
+        here = first.is_dir() or first.with_name(first.name + ".py").is_file()
+        return f"{self.package}.{dotted}" if here else dotted
 
 
 def packaged_folder() -> Path:
@@ -43,63 +83,120 @@ def packaged_folder() -> Path:
         return Path(folder)
 
 
-def load_registry(folder: str | Path | None = None) -> Registry:
-    """Loads every ``*.yaml`` of ``folder`` (default: the installed op_info package).
+def load_folder(folder: Path, user: UserFolder | None = None) -> Registry:
+    """The ops of every ``*.yaml`` in ``folder``.
 
     Raises:
-        OpInfoError: with all findings of all files, one per line, each with file:line.
+        OpInfoError: no such file; without ``user``, anything wrong in any file, one finding per line with file:line.
     """
-    return _packaged() if folder is None else _load(Path(folder))
-
-
-@lru_cache(maxsize=1)
-def _packaged() -> Registry:
-    return _load(packaged_folder())
-
-
-def _load(folder: Path) -> Registry:
     files = sorted(folder.glob("*.yaml"))
-    if not files:
-        raise OpInfoError(describe("op_info", "folder", str(folder), "a folder with at least one *.yaml file"))
-    findings = Findings()
-    sources: dict[str, Source] = {}
-    specs: dict[str, OpSpec] = {}
-    for path in files:
-        source = read_source(path, findings)
+    if not 0 < len(files) <= MAX_FILES:
+        accepted = "a folder with at least one *.yaml file" if not files else f"at most {MAX_FILES} *.yaml files"
+        given = str(folder) if not files else f"{folder} with {len(files)} files"
+        raise OpInfoError(describe("op_info", "folder", given, accepted))
+    reading = _Folder(user)
+    more = ""
+    try:
+        reading.read(files)
+    except TooManyFindings:
+        more = "\nand more"
+    if more or (user is None and reading.findings.items):
+        items = reading.findings.items
+        raise OpInfoError(f"op_info: {len(items)} finding(s) in {folder}\n" + "\n".join(items) + more)
+    return reading.registry(folder)
+
+
+class _Folder:
+    """The ops of one folder while they are read."""
+
+    def __init__(self, user: UserFolder | None):
+        self.user = user
+        self.findings = Findings()
+        self.sources: dict[str, Source] = {}
+        self.specs: dict[str, OpSpec] = {}
+
+    def read(self, files: list[Path]) -> None:
+        for path in files:
+            self._read_file(path)
+        written = {name: spec.raw for name, spec in self.user.base.items()} if self.user else {}
+        incomplete = inherit(self.sources, written, self.findings)
+        for name, source in self.sources.items():
+            spec = None if name in incomplete else read_op(source, name, self.findings)
+            if spec is not None:
+                self.specs[name] = self.user.place(spec) if self.user else spec
+        base = self.user.base if self.user else {}
+        ops, declared = {**base, **self.specs}, {*base, *self.sources}
+        for name, spec in self.specs.items():
+            reader = OpReader(self.sources[name], name, self.findings)
+            self.specs[name] = replace(spec, bprop=resolve_bprop(reader, spec, ops, declared))
+        self._unique_names(base)
+        self._acyclic()
+        self._broken_gradients()
+
+    def _read_file(self, path: Path) -> None:
+        source = read_source(path, self.findings)
         for name in source.data:
-            if name in sources:
-                findings.add(source.where(name), f"duplicate op name '{name}' (first at {sources[name].where(name)})")
+            if name in self.sources:
+                first = self.sources[name].where(name)
+                self.findings.add(source.where(name), f"duplicate op name '{name}' (first at {first})", name)
                 continue
-            sources[name] = source
-    incomplete = inherit(sources, {}, findings)
-    for name, source in sources.items():
-        spec = None if name in incomplete else read_op(source, name, findings)
-        if spec is not None:
-            specs[name] = spec
-    _unique(specs, "class_name", findings)
-    _unique(specs, "function_name", findings)
-    resolved = {
-        name: replace(spec, bprop=resolve_bprop(OpReader(sources[name], name, findings), spec, specs, set(sources)))
-        for name, spec in specs.items()
-    }
-    _acyclic(resolved, findings)
-    if findings.items:
-        raise OpInfoError(f"op_info: {len(findings.items)} finding(s) in {folder}\n" + "\n".join(findings.items))
-    return Registry(str(folder), MappingProxyType(dict(sorted(resolved.items()))))
+            self.sources[name] = source
 
+    def _unique_names(self, base: Mapping[str, OpSpec]) -> None:
+        """Classes and functions share one generated module, and arguments must not hide a class in it."""
+        called = {rule.op for spec in self.specs.values() if spec.bprop for rule in spec.bprop.rules}
+        first = {base[op].class_name: ("class_name", op) for op in called & base.keys()}
+        for name, spec in self.specs.items():
+            for kind in ("class_name", "function_name"):
+                value = getattr(spec, kind)
+                if value in first:
+                    other_kind, other = first[value]
+                    text = f"op {name}: {kind} '{value}' is also " + (
+                        f"that of op {other}" if other_kind == kind else f"the {other_kind} of op {other}"
+                    )
+                    self.findings.add(spec.location, text, name)
+                first.setdefault(value, (kind, name))
+        classes = {value: op for value, (kind, op) in first.items() if kind == "class_name"}
+        for name, spec in self.specs.items():
+            for arg in spec.args:
+                if arg.name in classes:
+                    text = f"op {name}: argument '{arg.name}' has the class_name of op {classes[arg.name]}"
+                    self.findings.add(spec.location, text, name)
 
-def _unique(specs: Mapping[str, OpSpec], field: str, findings: Findings) -> None:
-    first: dict[str, OpSpec] = {}
-    for spec in specs.values():
-        value = getattr(spec, field)
-        if value in first:
-            findings.add(spec.location, f"op {spec.name}: {field} '{value}' is also that of op {first[value].name}")
-        first.setdefault(value, spec)
+    def _acyclic(self) -> None:
+        for name in sorted(self.specs.keys() - set(gradient_order(self.specs))):
+            self.findings.add(
+                self.specs[name].location,
+                f"op {name}: its gradient formulas lead back to itself; "
+                "accepted: a chain that ends in an op with 'bprop: none'",
+                name,
+            )
+
+    def _broken_gradients(self) -> None:
+        """An op whose gradient calls a broken op is broken too."""
+        pending = True
+        while pending:
+            pending = False
+            broken = self.findings.by_op()
+            for name, spec in self.specs.items():
+                called = {rule.op for rule in spec.bprop.rules} if spec.bprop and name not in broken else set()
+                for target in sorted(called & broken.keys() & self.sources.keys()):
+                    text = f"op {name}: its gradient calls '{target}', which is broken"
+                    self.findings.add(spec.location, text, name)
+                    pending = True
+
+    def registry(self, folder: Path) -> Registry:
+        broken = self.findings.by_op()
+        ops = {name: spec for name, spec in sorted(self.specs.items()) if name not in broken}
+        locations = {name: source.where(name) for name, source in self.sources.items()}
+        locations |= {name: found[0].split(": ")[0] for name, found in broken.items() if name not in locations}
+        texts = {name: "\n".join(found) for name, found in broken.items()}
+        return Registry(str(folder), MappingProxyType(ops), MappingProxyType(texts), MappingProxyType(locations))
 
 
 def gradient_order(ops: Mapping[str, OpSpec]) -> list[str]:
     """Op names so that every gradient op stands before the ops that call it; ops in a cycle are left out."""
-    done: list[str] = []
+    done: dict[str, None] = {}
     pending = dict(ops)
     while True:
         ready = sorted(
@@ -108,26 +205,7 @@ def gradient_order(ops: Mapping[str, OpSpec]) -> list[str]:
             if all(rule.op in done or rule.op not in ops for rule in (spec.bprop.rules if spec.bprop else ()))
         )
         if not ready:
-            return done
-        done += ready
+            return list(done)
+        done |= dict.fromkeys(ready)
         for name in ready:
             del pending[name]
-
-
-def _acyclic(ops: Mapping[str, OpSpec], findings: Findings) -> None:
-    for name in sorted(ops.keys() - set(gradient_order(ops))):
-        findings.add(
-            ops[name].location,
-            f"op {name}: its gradient formulas lead back to itself; "
-            "accepted: a chain that ends in an op with 'bprop: none'",
-        )
-
-
-def get_op(name: str) -> OpSpec:
-    """The installed op called ``name`` (OpArgumentError with the nearest name when there is none)."""
-    return load_registry().get(name)
-
-
-def list_ops() -> list[str]:
-    """Names of the installed ops, sorted."""
-    return list(load_registry().ops)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import math
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -74,7 +75,7 @@ class OpReader:
         self.raw: dict[str, Any] = value
 
     def bad(self, path: tuple[Any, ...], text: str) -> None:
-        self.findings.add(self.source.where(self.name, *path), f"op {self.name}: {text}")
+        self.findings.add(self.source.where(self.name, *path), f"op {self.name}: {text}", self.name)
 
     def keys(self, value: Mapping[str, Any], known: tuple[str, ...], path: tuple[Any, ...]) -> None:
         for key in value:
@@ -119,8 +120,9 @@ def identifier(reader: OpReader, name: str, path: tuple[Any, ...], what: str) ->
     if not _IDENTIFIER.match(name) or keyword.iskeyword(name):
         reader.bad(path, f"{what} '{name}' is no identifier; accepted: letters, digits and underscores")
         return False
-    if name in RESERVED:
-        reader.bad(path, f"{what} '{name}' is reserved in generated code; accepted: any name but {', '.join(RESERVED)}")
+    if name in RESERVED or name.startswith("__"):  # a class changes names of the latter kind
+        reserved = ", ".join(RESERVED)
+        reader.bad(path, f"{what} '{name}' is reserved in generated code; accepted: any name but {reserved}, __*")
         return False
     return True
 
@@ -154,6 +156,10 @@ def _default(reader: OpReader, kind: str, value: Any, path: tuple[Any, ...]) -> 
     kind_type = ATTRIBUTE_KINDS[kind]
     if not isinstance(value, kind_type) or (kind == "int" and isinstance(value, bool)):
         reader.bad(path, f"default {value!r} does not fit dtype {kind}; accepted: a literal of that type")
+    elif kind == "float" and not math.isfinite(value):
+        reader.bad(path, f"default {value!r} of a float; accepted: a finite number")
+    elif kind == "int" and not -(2**63) <= value < 2**63:
+        reader.bad(path, f"default {value!r} of an int; accepted: 64 bits")
     return value
 
 

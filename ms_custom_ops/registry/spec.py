@@ -167,7 +167,8 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class OpSpec:
-    """One op. ``args`` are in call order; tensors and attributes are also available apart."""
+    """One op. ``args`` are in call order; tensors and attributes are also available apart. ``package`` is the import
+    name of the package of ops that it belongs to."""
 
     name: str
     class_name: str
@@ -189,6 +190,7 @@ class OpSpec:
     raw: Mapping[str, Any]
     public: PublicSpec | None = None
     """What the public function takes, where it is not the primitive."""
+    package: str = "ms_custom_ops"
 
     @property
     def tensors(self) -> tuple[ArgSpec, ...]:

@@ -299,11 +299,12 @@ def test_gradient_that_leads_back_to_itself(tmp_path: Path) -> None:
 
 
 def test_file_that_is_no_yaml(tmp_path: Path) -> None:
-    assert "toy.yaml:3: not valid YAML: expected" in _load(tmp_path, "scale:\n  x: [1\n  y: 2\n")
+    found = _load(tmp_path, "scale:\n  x: [1\n  y: 2\n")
+    assert "toy.yaml:3: not valid YAML: " in found and "expected ',' or ']'" in found
 
 
 def test_file_with_control_characters(tmp_path: Path) -> None:
-    assert "toy.yaml:1: not readable as YAML" in _load(tmp_path, "scale: \x01\n")
+    assert "toy.yaml:1: not valid YAML: unacceptable character" in _load(tmp_path, "scale: \x01\n")
 
 
 def test_file_with_a_foreign_tag(tmp_path: Path) -> None:

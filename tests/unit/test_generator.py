@@ -46,9 +46,9 @@ def _bprop(folder: Path, text: str, name: str = "F") -> str:
 
 
 def test_generation_is_deterministic_and_valid_python() -> None:
-    from ms_custom_ops.registry.loader import _load, packaged_folder
+    from ms_custom_ops.registry.loader import load_folder, packaged_folder
 
-    first, second = generate(_load(packaged_folder())), generate(_load(packaged_folder()))
+    first, second = generate(load_folder(packaged_folder())), generate(load_folder(packaged_folder()))
     assert first == second
     ast.parse(first)
     assert "generated from op_info/*.yaml by ms-custom-ops gen; do not edit" in first.splitlines()[1]
