@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import warnings
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,9 +22,11 @@ def load(path: str | Path) -> ModuleType:
 
     Raises:
         OpInfoError: no op_info file there, or an op that another package defines (the text names both files). A single
-            op whose file is broken raises when its function is asked for.
+            op whose file is broken is warned of, and raises when its function is asked for.
     """
     package = load_package(path)
+    for name, text in package.registry.broken.items():
+        warnings.warn(f"op {name} cannot be used\n{text}", RuntimeWarning, stacklevel=2)
     module = _module(package)
     if importlib.util.find_spec("mindspore") is not None:
         from ms_custom_ops.mindspore import ops
