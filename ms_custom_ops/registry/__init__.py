@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 from ms_custom_ops.registry.check import check_registry, resolve
-from ms_custom_ops.registry.loader import Registry
-from ms_custom_ops.registry.packages import (
+from ms_custom_ops.registry.discovery import (
     OpPackage,
     get_op,
     list_ops,
@@ -14,6 +13,7 @@ from ms_custom_ops.registry.packages import (
     package_of,
     packages,
 )
+from ms_custom_ops.registry.loader import Registry
 from ms_custom_ops.registry.spec import ABSENT_DTYPE, ABSENT_SHAPE, OpSpec
 
 __all__ = [

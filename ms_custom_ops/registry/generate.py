@@ -21,9 +21,9 @@ from pathlib import Path
 
 from ms_custom_ops.config import config
 from ms_custom_ops.errors import OpInfoError, describe
+from ms_custom_ops.registry.discovery import OpPackage, packages
 from ms_custom_ops.registry.generated_text import call_lines, docstring, quoted
 from ms_custom_ops.registry.loader import Registry, gradient_order
-from ms_custom_ops.registry.packages import OpPackage, packages
 from ms_custom_ops.registry.spec import ArgSpec, BpropRule, OpSpec
 
 NOTICE = "generated from op_info/*.yaml by ms-custom-ops gen; do not edit"

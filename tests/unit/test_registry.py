@@ -213,11 +213,11 @@ def test_check_reads_kernels_without_running_them(tmp_path: Path, monkeypatch: p
 def test_resolve() -> None:
     from ms_custom_ops.errors import OpInfoError
 
-    assert resolve("ms_custom_ops.registry.loader:get_op") is get_op
+    assert resolve("ms_custom_ops.registry.discovery:get_op") is get_op
     with pytest.raises(
-        OpInfoError, match="function is 'ms_custom_ops.registry.loader:nothing'; accepted: a function of"
+        OpInfoError, match="function is 'ms_custom_ops.registry.discovery:nothing'; accepted: a function of"
     ):
-        resolve("ms_custom_ops.registry.loader:nothing")
+        resolve("ms_custom_ops.registry.discovery:nothing")
 
 
 def test_importing_the_registry_imports_no_mindspore_and_no_kernel() -> None:

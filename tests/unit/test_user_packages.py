@@ -22,7 +22,7 @@ from ms_custom_ops.errors import OpArgumentError, OpInfoError
 from ms_custom_ops.registry import check_registry, get_op, list_ops, load_package, load_registry, packages
 from ms_custom_ops.registry.generate import current_file
 
-MODULE = sys.modules["ms_custom_ops.registry.packages"]
+MODULE = sys.modules["ms_custom_ops.registry.discovery"]
 
 YAML = """
 {name}:
