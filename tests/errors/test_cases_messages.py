@@ -283,7 +283,7 @@ def test_ops_that_their_cases_file_leaves_out_are_refused_before_any_runs(monkey
 def test_an_op_without_a_case_is_refused_by_name(monkeypatch):
     op = get_op("dacs_segsum")
     empty = Registry("here", {**load_registry().ops, op.name: dataclasses.replace(op, cases=())})
-    monkeypatch.setattr("ms_custom_ops.registry.load_registry", lambda folder: empty)
+    monkeypatch.setattr("ms_custom_ops.scope.Scope.registry", lambda scope: empty)
     result = CliRunner().invoke(main, ["test"])
     assert result.exit_code == 1 and result.output == (
         "Error: dacs_segsum: no case for Ascend910A, Ascend310P3, Ascend910B1, Ascend910_9391; accepted: at least one "
