@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from ms_custom_ops.registry.schema import ATTRIBUTE_KINDS, OpReader
+from ms_custom_ops.registry.schema import ATTRIBUTE_KINDS, OpReader, out_of_range
 from ms_custom_ops.registry.spec import Bprop, BpropArg, BpropRule, OpSpec
 from ms_custom_ops.registry.yaml_source import nearest
 
@@ -140,6 +140,10 @@ class _Resolver:
         except ValueError:
             value = None
         if type(value) in ATTRIBUTE_KINDS.values():
+            refused = out_of_range(value)
+            if refused:
+                self.bad(key, f"the literal {ast.unparse(node)} is {refused}")
+                return None
             return BpropArg("literal", ast.unparse(node), value=value)
         if isinstance(node, ast.Name):
             if node.id in names:

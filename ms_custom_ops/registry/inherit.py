@@ -91,7 +91,7 @@ class _Gradient:
             self.bad((OMIT,), f"omit is {value!r}; accepted: a list of arguments of {self.raw[KEY]}")
             return set()
         for name in value:
-            if name not in self.args:
+            if name not in tuple(self.args):
                 self.bad(
                     (OMIT,), f"omit names {name!r}, no argument of {self.raw[KEY]}; {nearest(str(name), self.args)}"
                 )
@@ -111,7 +111,7 @@ class _Gradient:
     def _like(self, path: tuple[Any, ...], item: Entry) -> tuple[str, Entry] | None:
         """Name and entry of the tensor that ``like`` names."""
         tensors = {name: arg for name, arg in {**self.returns, **self.args}.items() if _is_tensor(arg)}
-        if item[LIKE] in tensors:
+        if item[LIKE] in tuple(tensors):
             return item[LIKE], tensors[item[LIKE]]
         self.bad((*path, LIKE), f"like is {item[LIKE]!r}; {nearest(str(item[LIKE]), tensors)}")
         return None
@@ -157,7 +157,7 @@ class _Gradient:
         if "dtype_format" in self.raw:
             return
         known = [n for n, arg in self.args.items() if _is_tensor(arg) and n not in self.omitted]
-        if source not in known and source not in NAME_TO_CODE:
+        if source not in known and source not in tuple(NAME_TO_CODE):  # it may be a list
             self.bad(path, f"dtype_from of '{name}' is {source!r}; accepted: a tensor argument of {self.raw[KEY]}, or "
                            f"one of {', '.join(NAME_TO_CODE)}")  # fmt: skip
             return

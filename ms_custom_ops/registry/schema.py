@@ -156,11 +156,18 @@ def _default(reader: OpReader, kind: str, value: Any, path: tuple[Any, ...]) -> 
     kind_type = ATTRIBUTE_KINDS[kind]
     if not isinstance(value, kind_type) or (kind == "int" and isinstance(value, bool)):
         reader.bad(path, f"default {value!r} does not fit dtype {kind}; accepted: a literal of that type")
-    elif kind == "float" and not math.isfinite(value):
-        reader.bad(path, f"default {value!r} of a float; accepted: a finite number")
-    elif kind == "int" and not -(2**63) <= value < 2**63:
-        reader.bad(path, f"default {value!r} of an int; accepted: 64 bits")
+    elif refused := out_of_range(value):
+        reader.bad(path, f"default {value!r} is {refused}")
     return value
+
+
+def out_of_range(value: Any) -> str:
+    """What is wrong with a literal that no attribute can hold; empty for one that fits."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "not finite; accepted: a finite number"
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return "wider than 64 bits; accepted: an int of 64 bits"
+    return ""
 
 
 def read_args(reader: OpReader, derived: set[str]) -> tuple[ArgSpec, ...]:
@@ -183,7 +190,7 @@ def read_args(reader: OpReader, derived: set[str]) -> tuple[ArgSpec, ...]:
                 reader.bad(path, f"tensor '{name}' has no shape; accepted: a list such as [B, N1, S1, D]")
             shape = read_shape(reader, value.get("shape", []), path + ("shape",), attributes | derived)
             args.append(ArgSpec(name, kind, optional, optional, None, shape, doc))
-        elif kind in ATTRIBUTE_KINDS:
+        elif kind in tuple(ATTRIBUTE_KINDS):  # compared, not hashed: it may be a list
             if value.get("prim_init") is not True:
                 reader.bad(
                     path,

@@ -92,7 +92,7 @@ def read_rows(reader: OpReader, args: tuple[ArgSpec, ...], returns: tuple[Return
         for name in names:
             if name not in item:
                 reader.bad(path, f"the row has no dtype for '{name}'")
-            elif item[name] not in CODE_TO_NAME:
+            elif item[name] not in tuple(CODE_TO_NAME):  # compared, not hashed: it may be a list
                 reader.bad(
                     path + (name,),
                     f"dtype code of '{name}' is {item[name]!r}; {nearest(str(item[name]), CODE_TO_NAME)}",
@@ -146,7 +146,7 @@ def read_target(reader: OpReader) -> Target:
         reader.keys(value, ("dtypes",), path)
         codes = reader.typed(value.get("dtypes"), list, path + ("dtypes",), "a list of dtype codes") or []
         for code in codes:
-            if code not in CODE_TO_NAME:
+            if code not in tuple(CODE_TO_NAME):
                 reader.bad(path, f"dtype code {code!r} of {soc}; {nearest(str(code), CODE_TO_NAME)}")
         result[soc] = tuple(str(code) for code in codes)
     deterministic = section.get("deterministic", True)
@@ -201,7 +201,7 @@ def read_cases(reader: OpReader, args: tuple[ArgSpec, ...]) -> tuple[Case, ...]:
             reader.bad(path, f"case '{name}': dtype code is {dtype!r}; {nearest(dtype, CODE_TO_NAME)}")
         present = reader.typed(item.get("present", []), list, path + ("present",), "a list of optional tensors") or []
         for tensor in present:
-            if tensor not in optional:
+            if tensor not in tuple(optional):
                 reader.bad(
                     path + ("present",),
                     f"case '{name}': '{tensor}' is no optional tensor; {nearest(str(tensor), sorted(optional))}",
