@@ -12,7 +12,7 @@ namespace mco {
 
 namespace {
 
-enum RoundMode : int64_t { kNearestMode = 1, kLastMode = 6 };
+constexpr int kNearestMode = 1;
 
 constexpr int64_t kChunk = 256;
 

@@ -99,7 +99,7 @@ void run_select_scalars(Machine& m, const Instr& in) {
   const DType t = in.tensors[isa::vsels0::dst].dtype;
   const int size = kSize[t];
   uint8_t first[8] = {}, second[8] = {};
-  value_to_bits(m.value_arg(in, both ? isa::vselss::scalar : isa::vsels0::scalar, t), t, first);
+  value_to_bits(m.value_arg(in, both ? int(isa::vselss::scalar) : int(isa::vsels0::scalar), t), t, first);
   if (both) value_to_bits(m.value_arg(in, isa::vselss::scalar1, t), t, second);
   if (p.repeats == 0) return;
   const int64_t bytes = p.lanes / 8, step = in.attrs[isa::vsels0::mode] ? bytes : 0;

@@ -14,6 +14,7 @@ namespace {
 enum Flag : int64_t { kVectorScale = 1, kBias = 2, kAddRow = 4, kShortScale = 8 };
 constexpr int kReluBit = 47;
 constexpr int64_t kUnit[] = {256, 16, 64, 128, 8};
+static_assert(sizeof kUnit / sizeof kUnit[0] == isa::l0c_out::block_mode_high + 1, "one for each block mode");
 constexpr uint32_t kBytes8 = bit(I8) | bit(U8);
 
 // Element of L0C, from the head of the burst, that is written as number `e`.
@@ -126,6 +127,7 @@ void check_l0c_out(const Program& p, const Instr& in) {
                                  : quantizes(src, dst);
   const char* const accepted[] = {"equal dtypes or a cast", "int32 or float16 to float16",
                                   "int32 or float32 to a quantized dtype"};
+  static_assert(sizeof accepted / sizeof accepted[0] == isa::l0c_out::quant_high + 1, "one for each quant");
   if (!good) {
     refuse(p, in, format("conversion with quant %d", int(quant)), format("%s to %s", kDTypeName[src], kDTypeName[dst]),
            accepted[quant]);

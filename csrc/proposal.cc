@@ -7,9 +7,10 @@ namespace mco {
 
 namespace {
 
-constexpr int kGroup = 16, kProposal = 8, kFields = 6, kKept = 4;
+constexpr int kGroup = 16, kProposal = 8, kKept = 4;
 
-static_assert(int(isa::vconcat::field) == int(isa::vextract::field), "one handler reads both");
+static_assert(int(isa::vconcat::field) == int(isa::vextract::field) && isa::vconcat::field_high < kProposal,
+              "one handler reads both; a field lies in its proposal");
 
 // Coordinates of 16 proposals as float32.
 struct Boxes {

@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kGroup = 16, kProposal = 8, kScore = 4, kSort32 = 32, kLists = 4, kRecordBytes = 8;
 
+static_assert(isa::vmrgsort::lists_high == kLists, "arrays hold the lists");
+
 // Whether a score stands before another.
 bool before(float a, float b) {
   if (b != b) return a == a;

@@ -7,6 +7,7 @@ namespace mco {
 namespace {
 
 constexpr DType kAtomicDType[] = {kDTypes, F32, F16, I16, I32, I8, BF16};
+static_assert(sizeof kAtomicDType / sizeof kAtomicDType[0] == isa::set_atomic_add::mode_high + 1, "one for each mode");
 
 }  // namespace
 

@@ -21,13 +21,13 @@ NAMES_FILE, ROWS_FILE, PAGE_FILE = "csrc/isa_names.inc", "csrc/isa_rows.inc", "d
 def layouts() -> dict[str, Row]:
     """Namespaces of the C++ names: a row for each name of a layout, and for each instruction that shares none.
 
-    ValueError where rows of one layout do not agree: equal operands and arguments, attributes that begin alike.
+    ValueError where rows of one layout do not agree: equal operands and arguments, equal first attributes.
     """
     found: dict[str, Row] = {}
     for row in ISA.values():
         name = row.layout or row.name
         other = found.setdefault(name, row)
-        short, long = sorted((row.attrs, other.attrs), key=len)
+        short, long = sorted((row.attributes, other.attributes), key=len)
         if (row.tensors, row.args) != (other.tensors, other.args) or long[: len(short)] != short:
             raise ValueError(f"layout {name}: {row.name} and {other.name} differ in operands, arguments or attributes")
         if len(row.attrs) > len(other.attrs):
@@ -41,12 +41,13 @@ def _enum(kind: str, names: Iterable[str]) -> list[str]:
 
 
 def names_text() -> str:
-    """Numbers of operands, arguments and attributes, a namespace for each layout."""
+    """Numbers of operands, arguments and attributes, and the largest value of each attribute, by layout."""
     lines = ["// SPDX-License-Identifier: Apache-2.0", f"// {NOTICE}", ""]
     for name, row in layouts().items():
         lines.append(f"namespace {name} {{")
         for kind, names in (("Operand", row.tensors), ("Arg", row.args), ("Attr", row.attrs)):
             lines += _enum(kind, names) if names else []
+        lines += [f"constexpr int64_t {a.name}_high = {a.high};" for a in row.attributes]
         lines += [f"}}  // namespace {name}", ""]
     return "\n".join(lines[:-1]) + "\n"
 

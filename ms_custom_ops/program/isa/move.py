@@ -20,7 +20,8 @@ ROWS = (
         BY_ROUTE,
         access.bursts,
         "burst bytes per burst between GM, UB and L1 (also GM to L0A/L0B); bursts in order; a GM destination obeys "
-        "the block's atomic mode (set_atomic_add)",
+        "the block's atomic mode (set_atomic_add). Behind a GM tensor, in the rest of its allocation, zeros are read "
+        "and what is written is dropped",
     ),
     row(
         "data_move_pad",
