@@ -199,6 +199,8 @@ def blame(error: BaseException) -> tuple[str, str]:
         and error.name.partition(".")[0] not in ("te", "tbe", "impl")
     ):
         return "tool", line
+    if isinstance(error, AttributeError) and re.search(r"module '(numpy|tensorflow|torch)", line):
+        return "tool", line
     if isinstance(error, TimeoutError):
         return "slow", line
     if isinstance(error, HostError):

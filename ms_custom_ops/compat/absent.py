@@ -139,6 +139,9 @@ class AbsentModule(types.ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {attribute!r}")
         return self._kind(f"{self.__name__}.{attribute}")
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._kind(self.__name__)(*args, **kwargs)
+
 
 class AbsentFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds any module below the given roots as an :class:`AbsentModule`."""

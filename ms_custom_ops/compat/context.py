@@ -28,6 +28,7 @@ class OpContext:
         self._infos: list[OpInfo] = []
         self._compile_info: dict[str, Any] = {}
         self._addition: dict[str, Any] = {}
+        self._build_results: dict[str, Any] = {}
         self._build_type = ""
 
     def __enter__(self) -> OpContext:
@@ -72,6 +73,14 @@ class OpContext:
     def get_addition(self, key: str) -> Any:
         """A value of add_addition, or None."""
         return self._addition.get(key)
+
+    def add_build_res(self, key: str, value: Any) -> None:
+        """Store a result of the compilation."""
+        self._build_results[key] = value
+
+    def get_build_res(self, key: str) -> Any:
+        """A result of the compilation, or None."""
+        return self._build_results.get(key)
 
     def set_build_type(self, build_type: str) -> None:
         """Remember how the operator is built."""

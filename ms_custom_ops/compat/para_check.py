@@ -15,6 +15,7 @@ from ms_custom_ops.compat.param_kinds import *  # noqa: F403
 from ms_custom_ops.compat.param_kinds import CHECKS, VALID_DTYPES, OpParam
 
 SHAPE_SIZE_LIMIT = 2**31 - 1
+SIZE_LIMIT = 2**63 - 1  # of an operator's tensor; check_tensor_shape_size keeps the older, smaller one
 SHAPE_SIZE_ZERO = 0
 RANK_ZERO, RANK_LIMIT = 0, 8
 DIM_LIMIT = 2**31 - 1
@@ -131,7 +132,7 @@ def check_shape(
     min_rank: int = RANK_ZERO,
     max_rank: int = RANK_LIMIT,
     min_size: int = 0,
-    max_size: int = SHAPE_SIZE_LIMIT,
+    max_size: int = SIZE_LIMIT,
     param_name: str = "",
     op_name: str = "",
 ) -> None:
@@ -165,7 +166,8 @@ def check_dtype(dtype: Any, check_list: Iterable[str] = VALID_DTYPES, param_name
 
 
 def _names(check_list: Iterable[str]) -> list[str]:
-    return [check_list] if isinstance(check_list, str) else list(check_list)
+    """The accepted names: of a list, or of a string that holds one or several."""
+    return re.split(r"[\s,]+", check_list.strip()) if isinstance(check_list, str) else list(check_list)
 
 
 def check_format(

@@ -77,8 +77,8 @@ def _is_list(item: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 _ATTRS: dict[str, Callable[[OpParam], None]] = {
-    "INT": _attr("an int", _is_int),
-    "FLOAT": _attr("a number", _is_float),
+    "INT": _attr("an int", lambda v: isinstance(v, int)),  # True and False are ints, as in Python
+    "FLOAT": _attr("a number", lambda v: isinstance(v, (int, float))),
     "STR": _attr("a string", lambda v: isinstance(v, str)),
     "BOOL": _attr("a bool", lambda v: isinstance(v, bool)),
     "TYPE": _attr("a dtype", lambda v: isinstance(v, (str, int)) and not isinstance(v, bool)),

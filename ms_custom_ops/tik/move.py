@@ -175,6 +175,8 @@ class MoveMixin:
                 b.check_alive(storage, api)
             storage.used = True
         route = check_route(b, api, src, dst)
+        if not any(v not in (0, None) for v in extra):
+            extra = ()  # trailing zeros ask for nothing
         if ir.L0C in route:
             self._move_l0c(api, dst, src, nburst, burst, src_gap, dst_gap, deqscale, relu, block_mode, extra, store)
             return
@@ -200,7 +202,7 @@ class MoveMixin:
     def _plain_arguments(self, api: str, route: tuple[str, str], deqscale: Any, relu: Any, extra: tuple) -> None:
         """A move that does not touch L0C converts nothing."""
         b = self._b
-        if any(v not in (0, None) for v in extra):
+        if extra:
             self._pad_mode(api, route, extra)
         if relu or not (deqscale is None or deqscale.__class__ is int and deqscale == 0):
             raise b.fail(

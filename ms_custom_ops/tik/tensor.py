@@ -412,8 +412,11 @@ class Tensor:
         return id(self)
 
     def __bool__(self) -> bool:
+        """A tensor or slice is there (``if tensor:`` asks whether one was given); an element is a value."""
+        if not self.point:
+            return True
         raise TikError(
-            f"tensor {self.name} has no Python truth value: compare an element in tik_instance.if_scope(...)",
+            f"an element of tensor {self.name} has no Python truth value: compare it in tik_instance.if_scope(...)",
             user_location(),
         )
 

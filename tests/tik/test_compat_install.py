@@ -125,6 +125,7 @@ def test_unknown_name_of_a_served_module() -> None:
         ("tbe.tvm.const(1) < 2", r"tbe.tvm.const\(...\)", "arithmetic on it"),
         ("tbe.dsl.build(tbe.dsl.auto_schedule(None), {})", r"tbe.dsl.auto_schedule\(...\)", "its use in tbe.dsl.build"),
         ("tbe.dsl.build(1, {'t': tbe.dsl.vadd(1, 2)})", r"tbe.dsl.vadd\(...\)", "its use in tbe.dsl.build"),
+        ("len(tbe.common.utils.op_tiling())", r"tbe.common.utils.op_tiling\(...\)", "its length"),
         ("tbe.common.platform.CCE_AXIS + 1", "tbe.common.platform.CCE_AXIS", "arithmetic on it"),
         ("tbe.common.utils.shape_util.cast(1) + 1", r"tbe.common.utils.shape_util.cast\(...\)", "arithmetic on it"),
     ],
@@ -133,7 +134,7 @@ def test_dsl_is_refused_when_used(use: str, name: str, what: str) -> None:
     compat.install()
     import tbe
     import tbe.common.platform
-    import tbe.common.utils
+    import tbe.common.utils.op_tiling
     import te
     import te.lang.cce
 

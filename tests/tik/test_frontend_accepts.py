@@ -375,6 +375,33 @@ def test_elements_of_tensors_in_scalar_arithmetic():
                 use()
 
 
+def test_truth_values_of_tensors():
+    with use_soc("Ascend910A"):
+        t = tik.Tik()
+        u = ub(t, "int32", (8,), "u")
+        assert u and u[0:4]
+        with pytest.raises(TikError, match="an element of tensor u has no Python truth value: compare it in"):
+            bool(u[0])
+
+
+@pytest.mark.parametrize("extra", [(), (0,)])
+def test_trailing_zeros_of_a_move_out_of_l0c_ask_for_nothing(extra):
+    def body(t, ins, outs):
+        u, c, h = (
+            ub(t, "float32", (256,), "u"),
+            t.Tensor("float32", (256,), tik.scope_cc, "c"),
+            ub(t, "float16", (256,)),
+        )
+        t.data_move(u, ins[0], 0, 1, 32, 0, 0)
+        t.data_move(c, u, 0, 1, 1, 0, 0, *extra)
+        t.data_move(h, c, 0, 1, 1, 0, 0, *extra)
+        t.data_move(outs[0], h, 0, 1, 16, 0, 0)
+
+    x = np.arange(256, dtype=np.float32)
+    (y,) = results(build(body, [("y", "float16", (256,))], [("x", "float32", (256,))]), [x])
+    np.testing.assert_array_equal(y, x.astype(np.float16))
+
+
 def test_an_address_of_a_list_is_no_tensor():
     with use_soc("Ascend310P3"):
         t = tik.Tik()
