@@ -70,10 +70,6 @@ class IndexerPlan:
         """Places for candidates, a whole number of repeats."""
         return candidate_places(self.problem, self.count, self.chunk, self.order)
 
-    def elements(self, scope: str) -> int:
-        """Largest buffer of a scope."""
-        return max(b.elements for b in self.buffers if b.scope == scope)
-
 
 def most_keys(p: SparseProblem) -> int:
     """Most keys a row can see."""

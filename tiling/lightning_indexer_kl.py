@@ -46,10 +46,6 @@ class KlPlan:
         """Columns of all tiles of a row."""
         return row_columns(self.problem)
 
-    def elements(self, scope: str) -> int:
-        """Largest buffer of a scope."""
-        return max(b.elements for b in self.buffers if b.scope == scope)
-
 
 def row_columns(p: SparseProblem) -> int:
     """Columns of all tiles of an index row, padded to whole repeats."""

@@ -40,10 +40,6 @@ class SparsePlan:
         group = self.problem.group
         return [(at, min(self.head_rows, group - at)) for at in range(0, group, self.head_rows)]
 
-    def elements(self, scope: str) -> int:
-        """Largest buffer of a scope."""
-        return max(b.elements for b in self.buffers if b.scope == scope)
-
 
 def _rows_buffers(m: int, lanes: tuple[str, ...]) -> list[BufferSpec]:
     out = [BufferSpec(n, "ub", "float32", m) for n in ("row_a", "row_b", "row_c")]

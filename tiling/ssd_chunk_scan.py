@@ -78,10 +78,6 @@ class ScanPlan:
         """Blocks of one chunk."""
         return self.problem.chunk_size // self.block
 
-    def most(self, scope: str) -> int:
-        """Elements of the largest buffer of ``scope``."""
-        return max(b.elements for b in self.buffers if b.scope == scope)
-
 
 def _ub(phase: str, **elements: int) -> list[BufferSpec]:
     return [BufferSpec(name, "ub", "float32", count, phase) for name, count in elements.items()]

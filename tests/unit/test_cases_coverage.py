@@ -48,7 +48,7 @@ ROWS_OF_A_FILE = {
 }
 #: Paged cases whose sequences share one page. `ms-custom-ops check` asks the gradient of every case, and that of
 #: sparse_flash_attention wants as many key as query sequences, BK == B, which is 1 for TND: paged keys have no gradient
-#: there. The call "packed_paged" of test_cases_knowledge.py has more pages.
+#: there. The call "packed_paged" of test_cases_data.py has more pages.
 ONE_PAGE = {("sparse_flash_attention", "packed_paged"), ("sparse_flash_attention", "bfloat16_packed_paged")}
 
 

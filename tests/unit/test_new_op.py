@@ -111,7 +111,7 @@ def test_scaled_add():
 }
 GENERATED = "ms_custom_ops/mco_generated_ops.py"
 #: Shipped tests that run over all ops, and which of them speak of this op: by its name in their ids, or at once.
-OVER_ALL_OPS = ("unit/test_registry.py", "unit/test_cases_run.py", "unit/test_cases_knowledge.py",
+OVER_ALL_OPS = ("unit/test_registry.py", "unit/test_cases_run.py", "unit/test_cases_data.py",
                 "unit/test_cases_coverage.py", "unit/test_cases_file.py", "unit/test_generator.py",
                 "unit/test_aclnn_ops.py", "unit/test_sources.py")  # fmt: skip
 
