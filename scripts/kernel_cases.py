@@ -16,7 +16,7 @@ import numpy as np
 import ms_custom_ops as mco
 from ms_custom_ops import compat
 from ms_custom_ops.errors import SocError
-from ms_custom_ops.program.dtypes import DTYPES
+from ms_custom_ops.program.dtypes import DTYPES, SIZE
 from ms_custom_ops.soc import get_soc
 
 _CHIPS = {"all": "Ascend910A", "Ascend910": "Ascend910A", "Ascend710": "Ascend310P3", "Ascend310P": "Ascend310P3"}
@@ -146,24 +146,29 @@ def run_case(function: Any, case: Case, soc: str) -> str:
     if len(program.inputs) != len(fed) or program.input_scalars:
         wanted = [program.buffers[i].name for i in program.inputs] + [f"scalar {i}" for i in program.input_scalars]
         raise HostError(f"{len(fed)} tensors are given, the kernel takes {', '.join(wanted)}")
-    feed = [fitted(t["value"], program.buffers[i]) for i, t in zip(program.inputs, fed, strict=True)]
+    feed = []
+    for index, tensor in zip(program.inputs, fed, strict=True):
+        held(program.buffers[index], tensor, tensor["value"].shape)
+        feed.append(tensor["value"].view(DTYPES[program.buffers[index].dtype].numpy))
+    results = [t for t in tensors_of(case.params) if not is_input(t)]
+    for index, tensor in zip(program.outputs, results, strict=False):
+        if index not in program.inputs:
+            held(program.buffers[index], tensor, tuple(tensor["shape"]))
     got = mco.run(program, feed)
     if case.golden is None:
         return ""
     want = case.golden(*case.params)
     want = list(want) if isinstance(want, (list, tuple)) else [want]
-    sizes = [math.prod(t["shape"]) for t in tensors_of(case.params) if not is_input(t)]
-    return compare([a.reshape(-1)[:n] for a, n in zip(got, sizes, strict=False)], want, case.standard)
+    return compare(got, want, case.standard)
 
 
-def fitted(value: np.ndarray, buffer: Any) -> np.ndarray:
-    """The data as the kernel declares its argument. A device passes addresses, so that kernels declare arguments of
-    other sizes than they get: the array is padded with zeros or cut."""
-    raw = value.view(DTYPES[buffer.dtype].numpy)
-    if not all(isinstance(d, int) and d >= 0 for d in buffer.shape):
-        return raw
-    count = math.prod(buffer.shape)
-    return np.pad(raw.reshape(-1)[:count], (0, max(count - raw.size, 0))).reshape(buffer.shape)
+def held(buffer: Any, tensor: dict, shape: tuple) -> None:
+    """Let an argument have the memory of the case's tensor. A device passes addresses: kernels declare arguments of
+    other sizes than they get, and reach what is really there."""
+    count = math.prod(tensor.get("run_shape") or tensor["shape"])
+    size = np.dtype(DTYPES[DTYPE_NAMES.get(tensor["dtype"], tensor["dtype"])].numpy).itemsize
+    buffer.size_bytes = count * size
+    buffer.shape = shape if math.prod(shape) == count else (count * size // SIZE[buffer.dtype],)
 
 
 class HostError(Exception):

@@ -202,8 +202,8 @@ class MoveMixin:
     def _plain_arguments(self, api: str, route: tuple[str, str], deqscale: Any, relu: Any, extra: tuple) -> None:
         """A move that does not touch L0C converts nothing."""
         b = self._b
-        if extra:
-            self._pad_mode(api, route, extra)
+        if extra and route == (ir.GM, ir.L1):
+            self._pad_mode(api, extra)  # of other routes nothing reads them
         if relu or not (deqscale is None or deqscale.__class__ is int and deqscale == 0):
             raise b.fail(
                 TikError,
@@ -213,17 +213,9 @@ class MoveMixin:
                 "none (moves between L0C and UB convert)",
             )
 
-    def _pad_mode(self, api: str, route: tuple[str, str], extra: tuple) -> None:
+    def _pad_mode(self, api: str, extra: tuple) -> None:
         """The positional PadMode of GM to L1: only 0, no padding, is defined in the public documents."""
         b = self._b
-        if route != (ir.GM, ir.L1):
-            raise b.fail(
-                TikError,
-                api,
-                f"conversion arguments for {route[0]}->{route[1]}",
-                ", ".join(map(str, extra)),
-                "none (moves between L0C and UB convert, GM to L1 takes a PadMode)",
-            )
         if len(extra) > 1 or extra[0] not in (0, None):
             raise b.fail(TikSupportError, api, "PadMode", ", ".join(map(str, extra)), "0")
 

@@ -84,7 +84,7 @@ def test_scalar_conversion_that_the_chip_lacks():
             t.vec_dup(128, u, s, 1, 8)
 
 
-@pytest.mark.parametrize("extra", [(), (0,), (0, 0), (None,)])
+@pytest.mark.parametrize("extra", [(), (0,), (0, 0), (None,), (1,), (7, 7)])
 def test_moves_between_dtypes_of_one_width(extra):
     def body(t, ins, outs):
         u = ub(t, "float32", (8,))
