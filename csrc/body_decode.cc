@@ -1,21 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // The statement tree of a Program: decoding, and the rules of its structure.
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "decode.h"
 #include "instruction.h"
+#include "limits.inc"
 
 namespace mco {
 
 namespace {
 
-constexpr int kMaxNesting = 200;
+constexpr uint8_t kIf = 2;
+constexpr size_t kSmallest = 6;  // bytes of a jump
 
 struct Context {
   Reader& in;
   const Strings& strings;
   Program& p;
   StreamWriter& out;
+};
+
+// Where a statement list stands: how deep, and whether in a nosync region.
+struct Place {
+  int depth = 0;
+  bool region = false;
+
+  Place inside() const { return {depth + 1, region}; }
+  Place inside_region() const { return {depth + 1, true}; }
 };
 
 void check_loc(const Context& c, uint32_t loc) {
@@ -52,33 +65,60 @@ void read_instr(const Context& c, uint32_t loc) {
   c.p.stream.has_barrier = c.p.stream.has_barrier || s.what == What::Barrier;
 }
 
-void read_statements(const Context& c, int depth);
+void read_statements(const Context& c, const Place& at, uint32_t count);
+void read_statements(const Context& c, const Place& at) { read_statements(c, at, c.in.count(kSmallest)); }
 
-void read_for(const Context& c, uint32_t loc, int depth) {
+void read_for(const Context& c, uint32_t loc, const Place& at) {
   const uint32_t reg = read_register(c);
   const uint32_t from = read_root(c.p, c.in.take<uint32_t>()), to = read_root(c.p, c.in.take<uint32_t>());
   if (is_float(c.p.exprs.dtype(from)) || is_float(c.p.exprs.dtype(to))) {
     fail("for: a bound is a float; accepted: integers [%s]", c.p.location(loc).c_str());
   }
   const bool blocks = c.in.take<uint8_t>() != 0;
-  c.in.take<uint8_t>();  // threads: double buffering matters to the timing only
   // It may lie in other loops and branches: every block walks them.
+  const unsigned threads = c.in.take<uint8_t>();  // what may overlap matters to the timing only
+  if (threads < 1 || threads > limits::kThreads) {
+    fail("for: threads is %u; accepted: 1 to %lld [%s]", threads, (long long)limits::kThreads,
+         c.p.location(loc).c_str());
+  }
   if (blocks && c.p.stream.blocks != kNone) {
     fail("for: a second multi-core loop; accepted: one [%s]", c.p.location(loc).c_str());
   }
   const What what = blocks ? What::Blocks : What::Begin;
   const uint32_t begin = c.out.begin_loop(what, loc, reg, c.p.registers[reg].dtype, from, to);
-  read_statements(c, depth + 1);
+  read_statements(c, at.inside());
   c.out.end_loop(begin);
 }
 
-void read_if(const Context& c, uint32_t loc, int depth) {
-  const uint32_t root = read_root(c.p, c.in.take<uint32_t>());
-  const uint32_t test = c.out.begin_if(loc, root, c.p.exprs.dtype(root));
-  read_statements(c, depth + 1);
-  const uint32_t otherwise = c.out.begin_else(test);
-  read_statements(c, depth + 1);
-  c.out.end_if(test, otherwise);
+// An if with its elifs, which nest in the else: read in a loop, since there may be hundreds of them.
+void read_chain(const Context& c, uint32_t loc, const Place& at) {
+  std::vector<std::pair<uint32_t, uint32_t>> open;  // test and jump of each branch
+  for (;;) {
+    const uint32_t root = read_root(c.p, c.in.take<uint32_t>());
+    const uint32_t test = c.out.begin_if(loc, root, c.p.exprs.dtype(root));
+    read_statements(c, at.inside());
+    open.emplace_back(test, c.out.begin_else(test));
+    const uint32_t n = c.in.count(kSmallest);
+    if (n != 1 || c.in.peek() != kIf) {
+      read_statements(c, at.inside(), n);
+      break;
+    }
+    if (open.size() == size_t(limits::kBranches)) {
+      fail("program bytes: an if has more than %lld branches [%s]", (long long)limits::kBranches,
+           c.p.location(loc).c_str());
+    }
+    c.in.take<uint8_t>();
+    loc = c.in.take<uint32_t>();
+    check_loc(c, loc);
+  }
+  for (; !open.empty(); open.pop_back()) c.out.end_if(open.back().first, open.back().second);
+}
+
+void read_region(const Context& c, uint32_t loc, const Place& at) {
+  if (at.region) fail("nosync: regions do not nest [%s]", c.p.location(loc).c_str());
+  c.out.add(What::NoSync, loc);
+  read_statements(c, at.inside_region());
+  c.out.add(What::Resync, loc);
 }
 
 const Operand* keep(const Context& c, const Operand& o) { return &(*c.p.stream.memory.make<Operand>(1) = o); }
@@ -112,14 +152,15 @@ void read_jump(const Context& c, uint32_t loc) {
   kind == 0 ? c.out.leave_loop(loc) : c.out.next_round(loc);
 }
 
-void read_alloc(const Context& c, uint32_t loc) {
+// Alloc or Free.
+void read_life(const Context& c, What what, uint32_t loc) {
   const uint32_t buffer = c.in.take<uint32_t>();
   if (buffer >= c.p.buffers.size())
     fail("program bytes: buffer number %u; the table has %zu", buffer, c.p.buffers.size());
-  c.out.add(What::Alloc, loc).index = buffer;
+  c.out.add(what, loc).index = buffer;
 }
 
-void read_statement(const Context& c, int depth) {
+void read_statement(const Context& c, const Place& at) {
   const uint8_t kind = c.in.take<uint8_t>();
   const uint32_t loc = c.in.take<uint32_t>();
   check_loc(c, loc);
@@ -127,9 +168,9 @@ void read_statement(const Context& c, int depth) {
     case 0:
       return read_instr(c, loc);
     case 1:
-      return read_for(c, loc, depth);
-    case 2:
-      return read_if(c, loc, depth);
+      return read_for(c, loc, at);
+    case kIf:
+      return read_chain(c, loc, at);
     case 3:
       return read_scalar(c, What::Assign, loc);
     case 4:
@@ -137,26 +178,30 @@ void read_statement(const Context& c, int depth) {
     case 5:
       return read_scalar(c, What::Store, loc);
     case 6:
-      return read_alloc(c, loc);
+      return read_life(c, What::Alloc, loc);
     case 7:
       return read_jump(c, loc);
+    case 8:
+      return read_life(c, What::Free, loc);
+    case 9:
+      return read_region(c, loc, at);
     default:
       fail("program bytes: unknown statement kind %u with %zu bytes left", kind, c.in.left());
   }
 }
 
-void read_statements(const Context& c, int depth) {
-  if (depth > kMaxNesting) fail("program bytes: statements nest deeper than %d", kMaxNesting);
-  constexpr size_t kSmallest = 6;  // bytes of a jump
-  const uint32_t n = c.in.count(kSmallest);
-  for (uint32_t i = 0; i < n; ++i) read_statement(c, depth);
+void read_statements(const Context& c, const Place& at, uint32_t count) {
+  if (at.depth > limits::kNesting) {
+    fail("program bytes: statements nest deeper than %lld", (long long)limits::kNesting);
+  }
+  for (uint32_t i = 0; i < count; ++i) read_statement(c, at);
 }
 
 }  // namespace
 
 void read_body(Reader& in, const Strings& strings, Program& p) {
   StreamWriter out(p.stream);
-  read_statements(Context{in, strings, p, out}, 0);
+  read_statements(Context{in, strings, p, out}, Place());
   out.add(What::End, 0);
   p.stream.steps.shrink_to_fit();
 }

@@ -39,6 +39,10 @@ const char* step_name(const Step& step) {
       return "store";
     case What::Alloc:
       return "alloc";
+    case What::Free:
+      return "free";
+    case What::NoSync:
+      return "nosync";
     default:
       return nullptr;
   }

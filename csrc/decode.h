@@ -48,6 +48,9 @@ class Reader {
     return strings[index];
   }
 
+  // The next byte, left where it is; none at the end.
+  int peek() const { return at_ < size_ ? data_[at_] : -1; }
+
   size_t left() const { return size_ - at_; }
   bool at_end() const { return at_ == size_; }
 

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "expr.h"
 
+#include <algorithm>
+
+#include "limits.inc"
 #include "number.h"
 
 namespace mco {
 
 namespace {
 
-constexpr uint32_t kMaxSteps = 4096;  // of one root
 // Of a program: as many per node of its table, so that a small file does not take much memory.
 constexpr size_t kMaxStepsPerNode = 32, kFewSteps = 1u << 16;
-constexpr int kMaxDepth = 2000;
 constexpr int kMaxAffineDepth = 10;
 constexpr size_t kMaxTerms = 8;
 
@@ -24,7 +25,8 @@ bool needs_integer(ExprOp op) {
 
 }  // namespace
 
-void ExprTable::check(const std::vector<DType>& registers) const {
+void ExprTable::check(const std::vector<DType>& registers) {
+  extent_.resize(nodes.size());
   for (uint32_t i = 0; i < nodes.size(); ++i) {
     const ExprNode& n = nodes[i];
     auto bad = [&](const char* what) { fail("program bytes: expression %u: %s", i, what); };
@@ -36,6 +38,7 @@ void ExprTable::check(const std::vector<DType>& registers) const {
       if (uint64_t(n.value.i) >= registers.size()) bad("an unknown register");
       if (registers[size_t(n.value.i)] != n.dtype) bad("a dtype that is not its register's");
     }
+    measure(i);
     if (leaf) continue;
     const DType t = nodes[n.a].dtype;
     if (needs_integer(n.op) && is_float(t)) bad("an integer operator on a float");
@@ -50,7 +53,26 @@ void ExprTable::check(const std::vector<DType>& registers) const {
   }
 }
 
+// Operators as they are written out, and nesting; both stop where a limit is passed.
+void ExprTable::measure(uint32_t i) {
+  const ExprNode& n = nodes[i];
+  Extent e{1, 1};
+  for (const uint32_t operand : {n.a, n.b}) {
+    if (operand == kNone) continue;
+    e.operators =
+        uint16_t(std::min<int64_t>(e.operators + extent_[operand].operators, limits::kExpressionOperators + 1));
+    e.depth = uint16_t(std::max<int>(e.depth, std::min<int>(extent_[operand].depth, limits::kExpressionDepth) + 1));
+  }
+  extent_[i] = e;
+}
+
 uint32_t ExprTable::root(uint32_t index) {
+  if (extent_[index].operators > limits::kExpressionOperators) {
+    fail("program bytes: an expression has more than %lld operators", (long long)limits::kExpressionOperators);
+  }
+  if (extent_[index].depth > limits::kExpressionDepth) {
+    fail("program bytes: an expression is nested deeper than %lld", (long long)limits::kExpressionDepth);
+  }
   if (root_of_.empty()) root_of_.assign(nodes.size(), kNone);
   if (root_of_[index] != kNone) return root_of_[index];
   const ExprNode& n = nodes[index];
@@ -127,7 +149,7 @@ bool ExprTable::affine(uint32_t node, int64_t factor, DType dtype, Expr& out, st
 void ExprTable::compile_steps(uint32_t node, Expr& out) {
   const uint32_t base = uint32_t(steps_.size());
   slot_.resize(nodes.size(), kNone);
-  emit(node, base, 0);
+  emit(node, base);
   forget_slots(0);
   out.form = Expr::Form::Steps;
   out.first = base;
@@ -149,29 +171,27 @@ void ExprTable::forget_slots(size_t from) {
   emitted_.resize(from);
 }
 
-uint32_t ExprTable::emit(uint32_t node, uint32_t base, int depth) {
+uint32_t ExprTable::emit(uint32_t node, uint32_t base) {
   if (slot_[node] != kNone) return slot_[node];
-  if (depth > kMaxDepth) fail("program bytes: an expression is nested deeper than %d", kMaxDepth);
-  if (steps_.size() - base >= kMaxSteps) fail("program bytes: an expression has more than %u operators", kMaxSteps);
   const size_t most = kFewSteps + kMaxStepsPerNode * nodes.size();
   if (steps_.size() >= most) fail("program bytes: %zu expressions have more than %zu operators", nodes.size(), most);
   const ExprNode n = nodes[node];
   ExprStep s{n.op, n.dtype, n.dtype, 0, 0, 0, n.value};
   if (n.a != kNone) {
     s.operand = nodes[n.a].dtype;
-    s.a = emit(n.a, base, depth + 1);
+    s.a = emit(n.a, base);
   }
   if (is_logical(n.op)) {
     // Steps of the right side may be skipped: nothing after them may count on their values.
     const size_t before = emitted_.size();
     const uint32_t guard = uint32_t(steps_.size());
     steps_.push_back(s);
-    s.b = emit(n.b, base, depth + 1);
+    s.b = emit(n.b, base);
     steps_[guard].skip = uint32_t(steps_.size()) - guard;
     steps_[guard].b = uint32_t(steps_.size()) - base;
     forget_slots(before);
   } else if (n.b != kNone) {
-    s.b = emit(n.b, base, depth + 1);
+    s.b = emit(n.b, base);
   }
   s.skip = 0;
   steps_.push_back(s);

@@ -90,7 +90,7 @@ class ExprTable {
   std::vector<ExprNode> nodes;
 
   // Checks the nodes (arity, dtypes, register numbers); throws Error.
-  void check(const std::vector<DType>& registers) const;
+  void check(const std::vector<DType>& registers);
   // Compiles node `index` and returns the number of the root.
   uint32_t root(uint32_t index);
   void finish();  // drops what only compiling needs
@@ -119,10 +119,16 @@ class ExprTable {
   Value run_steps(const Expr& e, const Registers& registers) const;
   bool affine(uint32_t node, int64_t factor, DType dtype, Expr& out, std::vector<Term>& terms, int depth) const;
   void compile_steps(uint32_t node, Expr& out);
-  uint32_t emit(uint32_t node, uint32_t base, int depth);
+  uint32_t emit(uint32_t node, uint32_t base);
+  void measure(uint32_t node);
   void forget_slots(size_t from);
 
+  struct Extent {
+    uint16_t operators, depth;
+  };
+
   std::vector<Expr> roots_;
+  std::vector<Extent> extent_;     // of each node
   std::vector<uint32_t> root_of_;  // node -> root, kNone when not compiled
   std::vector<Term> terms_;
   std::vector<ExprStep> steps_;

@@ -36,6 +36,7 @@ struct Buffer {
   double init_value = 0;
   int64_t size_bytes = 0;  // -1: known when it is fed
   int64_t address = 0;
+  std::vector<int64_t> copies;  // addresses of the copies for further threads of loops with thread_num
   uint32_t loc = 0;
   std::vector<int64_t> dims;
 };
@@ -59,6 +60,7 @@ struct Program {
   std::vector<std::string> strings;  // what every Name points at
   Name name;
   bool saturate = true;
+  bool split_cores = false;  // cube and vector units are separate cores
   int64_t scope_bytes[kScopes] = {};
   int64_t arena_bytes[kScopes] = {};  // what the buffers really need
   std::vector<Buffer> buffers;

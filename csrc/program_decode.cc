@@ -4,17 +4,22 @@
 #include <cstring>
 
 #include "decode.h"
+#include "limits.inc"
 #include "number.h"
 
 namespace mco {
 
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr size_t kHeaderBytes = 24;
-constexpr int64_t kMaxArenaBytes = 64 << 20;
-constexpr uint32_t kMaxRank = 16;
-constexpr uint32_t kMaxList = 4096;
+
+// A count of a table that has a limit.
+uint32_t limited(Reader& in, size_t entry, const char* what, int64_t most) {
+  const uint32_t n = in.count(entry);
+  if (n > most) fail("program bytes: %u %s; accepted: at most %lld", n, what, (long long)most);
+  return n;
+}
 
 uint32_t crc32(const uint8_t* data, size_t size) {
   uint32_t table[256];
@@ -57,17 +62,30 @@ Buffer read_buffer(Reader& in, const Strings& strings) {
   b.atomic_init = flags & 1;
   b.has_init = flags & 2;
   b.size_bytes = in.take<int64_t>();
-  b.address = in.take<int64_t>();
   b.loc = in.take<uint32_t>();
   b.init_value = in.take<double>();
-  const uint32_t rank = in.take<uint32_t>();
-  if (rank > kMaxRank) fail("program bytes: buffer %s has rank %u; accepted: 0 to %u", b.name.c_str(), rank, kMaxRank);
+  const uint32_t rank = in.take<uint32_t>(), copies = in.take<uint32_t>();
+  if (rank > limits::kRank || copies < 1 || copies > limits::kThreads) {
+    fail("program bytes: buffer %s has rank %u and %u copies; accepted: rank 0 to %lld, 1 to %lld copies",
+         b.name.c_str(), rank, copies, (long long)limits::kRank, (long long)limits::kThreads);
+  }
   for (uint32_t i = 0; i < rank; ++i) b.dims.push_back(in.take<int64_t>());
+  b.address = in.take<int64_t>();
+  for (uint32_t i = 1; i < copies; ++i) b.copies.push_back(in.take<int64_t>());
   return b;
 }
 
+// One copy of a local tensor lies in its scope.
+void check_place(const Program& p, const Buffer& b, int64_t address) {
+  const int64_t have = p.scope_bytes[b.scope];
+  if (b.size_bytes >= 0 && address >= 0 && b.size_bytes <= have && address <= have - b.size_bytes) return;
+  fail("%s: %s lies in bytes [%lld, %lld) of %s, it has %lld [%s]", p.name.c_str(), b.name.c_str(), (long long)address,
+       (long long)(uint64_t(address) + uint64_t(b.size_bytes)), kScopeName[b.scope], (long long)have,
+       p.location(b.loc).c_str());
+}
+
 void read_registers(Reader& in, const Strings& strings, Program& p) {
-  const uint32_t n = in.count(6);
+  const uint32_t n = limited(in, 6, "scalars", limits::kScalars);
   for (uint32_t i = 0; i < n; ++i) {
     Register r;
     r.name = Name(in.string(strings));
@@ -104,22 +122,25 @@ void read_expressions(Reader& in, Program& p) {
 }
 
 void read_index_list(Reader& in, size_t limit, const char* what, std::vector<uint32_t>& out) {
-  const uint32_t n = in.count(4);
-  if (n > kMaxList) fail("program bytes: %u %ss; accepted: 0 to %u", n, what, kMaxList);
+  const uint32_t n = limited(in, 4, what, limits::kArguments);
   for (uint32_t i = 0; i < n; ++i) {
     const uint32_t index = in.take<uint32_t>();
-    if (index >= limit) fail("program bytes: %s number %u; the table has %zu", what, index, limit);
+    if (index >= limit) fail("program bytes: %s: number %u; the table has %zu", what, index, limit);
     if (std::find(out.begin(), out.end(), index) != out.end())
-      fail("program bytes: %s %u is listed twice", what, index);
+      fail("program bytes: %s: number %u is listed twice", what, index);
     out.push_back(index);
   }
 }
 
 void read_gm_lists(Reader& in, Program& p) {
-  read_index_list(in, p.buffers.size(), "input", p.inputs);
-  read_index_list(in, p.buffers.size(), "output", p.outputs);
-  read_index_list(in, p.buffers.size(), "workspace", p.workspaces);
-  read_index_list(in, p.registers.size(), "input scalar", p.input_scalars);
+  read_index_list(in, p.buffers.size(), "inputs", p.inputs);
+  read_index_list(in, p.buffers.size(), "outputs", p.outputs);
+  read_index_list(in, p.buffers.size(), "workspaces", p.workspaces);
+  read_index_list(in, p.registers.size(), "input scalars", p.input_scalars);
+  const size_t arguments = p.inputs.size() + p.outputs.size() + p.workspaces.size() + p.input_scalars.size();
+  if (arguments > size_t(limits::kArguments)) {
+    fail("program bytes: %zu arguments; accepted: at most %lld", arguments, (long long)limits::kArguments);
+  }
   std::vector<uint8_t> fed(p.buffers.size(), 0), listed(p.buffers.size(), 0);
   for (uint32_t i : p.workspaces) listed[i] = 1;
   for (const auto* list : {&p.inputs, &p.outputs, &p.workspaces}) {
@@ -158,8 +179,9 @@ Strings read_strings(Reader& in) {
 }  // namespace
 
 void check_scope_bytes(Scope scope, int64_t bytes) {
-  if (bytes >= 0 && bytes <= kMaxArenaBytes) return;
-  fail("scope %s has %lld bytes; accepted: 0 to %lld", kScopeName[scope], (long long)bytes, (long long)kMaxArenaBytes);
+  if (bytes >= 0 && bytes <= limits::kScopeBytes) return;
+  fail("scope %s has %lld bytes; accepted: 0 to %lld", kScopeName[scope], (long long)bytes,
+       (long long)limits::kScopeBytes);
 }
 
 // A local tensor occupies whole blocks and may be used to their end.
@@ -168,12 +190,9 @@ void place_buffer(Program& p, Buffer& b) {
     if (b.size_bytes < -1) fail("program bytes: buffer %s has %lld bytes", b.name.c_str(), (long long)b.size_bytes);
     return;
   }
+  check_place(p, b, b.address);
+  for (const int64_t address : b.copies) check_place(p, b, address);
   const int64_t have = p.scope_bytes[b.scope];
-  if (b.size_bytes < 0 || b.address < 0 || b.size_bytes > have || b.address > have - b.size_bytes) {
-    fail("%s: %s lies in bytes [%lld, %lld) of %s, it has %lld [%s]", p.name.c_str(), b.name.c_str(),
-         (long long)b.address, (long long)(uint64_t(b.address) + uint64_t(b.size_bytes)), kScopeName[b.scope],
-         (long long)have, p.location(b.loc).c_str());
-  }
   const int64_t rest = (kBlockBytes - b.size_bytes % kBlockBytes) % kBlockBytes;
   b.size_bytes += std::min(rest, have - b.address - b.size_bytes);
   p.arena_bytes[b.scope] = std::max(p.arena_bytes[b.scope], b.address + b.size_bytes);
@@ -211,7 +230,8 @@ std::unique_ptr<Program> decode_program(const uint8_t* bytes, size_t size) {
   const uint32_t version = header.take<uint32_t>();
   const uint64_t length = header.take<uint64_t>();
   const uint32_t crc = header.take<uint32_t>();
-  if (version != kVersion) fail("program bytes: version %u; this release reads version %u", version, kVersion);
+  if (version != kVersion)
+    fail("program bytes: version %u; this release reads version %u: trace again", version, kVersion);
   const uint8_t* payload = bytes + kHeaderBytes;
   if (size - kHeaderBytes != length || crc32(payload, length) != crc) {
     fail(
@@ -224,9 +244,11 @@ std::unique_ptr<Program> decode_program(const uint8_t* bytes, size_t size) {
   p->strings = read_strings(in);
   const Strings& strings = p->strings;
   p->name = Name(strings[0]);  // the second one is the chip
-  p->saturate = in.take<uint8_t>() != 0;
+  const uint8_t flags = in.take<uint8_t>();
+  p->saturate = flags & 1;
+  p->split_cores = flags & 2;
   read_scopes(in, *p);
-  const uint32_t n = in.count(40);
+  const uint32_t n = limited(in, 46, "tensors", limits::kTensors);
   for (uint32_t i = 0; i < n; ++i) p->buffers.push_back(read_buffer(in, strings));
   read_registers(in, strings, *p);
   read_expressions(in, *p);

@@ -8,6 +8,7 @@
 
 #include "counter.h"
 #include "fpenv.h"
+#include "limits.inc"
 #include "number.h"
 #include "pool.h"
 
@@ -15,7 +16,6 @@ namespace mco {
 
 namespace {
 
-constexpr int64_t kMaxBlocks = 1 << 20;
 constexpr int64_t kMaxBarrierBlocks = 1 << 16;  // each of them keeps its on-chip memory while it waits
 
 Registers no_registers(const Program& p) {
@@ -130,9 +130,9 @@ void Run::find_blocks() {
       fail_scalar(program_, e, s.loc);
     }
     const Wide count = Wide(end) - begin_;
-    if (count > kMaxBlocks) {
+    if (count > limits::kBlocks) {
       fail("for: the multi-core loop has %lld blocks; accepted: 0 to %lld [%s]",
-           (long long)std::min<Wide>(count, INT64_MAX), (long long)kMaxBlocks, program_.location(s.loc).c_str());
+           (long long)std::min<Wide>(count, INT64_MAX), (long long)limits::kBlocks, program_.location(s.loc).c_str());
     }
     blocks_ = count < 0 ? 0 : int64_t(count);
   }

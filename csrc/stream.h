@@ -88,6 +88,9 @@ enum class What : uint8_t {
   Load,    // register `index` = *place
   Store,   // *place = root a
   Alloc,   // buffer `index` comes to life
+  Free,    // its scope ended; a jump out of the scope goes past it
+  NoSync,  // a disable_sync region begins
+  Resync,  // it ends; a jump out of the region goes past it
   End,
 };
 

@@ -69,6 +69,9 @@ Outcome walk(Machine& m, O& observer) {
         m.store(*s);
         break;
       case What::Alloc:
+      case What::Free:
+      case What::NoSync:
+      case What::Resync:
         break;
       case What::End:
         m.at_ = s;

@@ -118,7 +118,7 @@ def gen(scope: Scope, check: bool, output: Path | None) -> None:
         diffs = {folder / name: generate.drift(registry, folder, name, base) for registry, folder, name, base in places}
         rows = instructions.drift(root) if root else ""
         stale = [f"{path} differs from op_info" for path, diff in diffs.items() if diff]
-        stale += ["csrc/isa_*.inc or docs/instructions.md differ from ms_custom_ops/program/isa"] if rows else []
+        stale += ["csrc/*.inc or docs/instructions.md differ from ms_custom_ops/program"] if rows else []
         if stale:
             click.echo("".join(diffs.values()) + rows, nl=False)
             raise click.ClickException(f"{'; '.join(stale)}; run: ms-custom-ops gen")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from types import FrameType
@@ -13,10 +14,11 @@ def _here() -> None:
 
 
 _PACKAGE = os.path.dirname(_here.__code__.co_filename) + os.sep
-# Folders whose frames are never the user's, and this file.
+# Folders whose frames are never the user's, this file, and the helpers of `with` that open a scope for a kernel.
 INTERNAL = (
     *(_PACKAGE + room + os.sep for room in ("tik", "program", "soc", "engine", "debug")),
     _here.__code__.co_filename,
+    contextlib.contextmanager.__code__.co_filename,
 )
 
 

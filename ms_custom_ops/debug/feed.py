@@ -28,10 +28,8 @@ def written_buffers(program: ir.Program) -> set[int]:
                 found.update(r.buffer.index for i, r in enumerate(s.tensors) if row.writes(i))
             elif isinstance(s, ir.Store):
                 found.add(s.ref.buffer.index)
-            elif isinstance(s, ir.For):
-                bodies.append(s.body)
-            elif isinstance(s, ir.If):
-                bodies += [s.then, s.orelse]
+            else:
+                bodies += ir.bodies(s)
     return found
 
 

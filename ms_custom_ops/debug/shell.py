@@ -16,7 +16,7 @@ from ms_custom_ops.debug.walker import ObservedBlock
 from ms_custom_ops.errors import EngineError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES
-from ms_custom_ops.program.ir import _text_body
+from ms_custom_ops.program.text import line_of
 
 AROUND = 5
 SHOWN_ELEMENTS = 1000
@@ -194,13 +194,11 @@ class Shell(cmd.Cmd):
     def do_where(self, text: str) -> None:
         """where: the current line, statement, block and open loops."""
         where = self.program.location(self.statement.loc)
-        lines: list[str] = []
-        _text_body([self.statement], "", lines)
         loops = "".join(
             f", {self.program.registers[s.register].name} = {self._block.registers.values[s.register]}"
             for s in self._block.loops
         )
-        self._say(f"{where} block {self._block.index}{loops}: {lines[0]}")
+        self._say(f"{where} block {self._block.index}{loops}: {line_of(self.program, self.statement)}")
 
     def do_block(self, text: str) -> bool:
         """block [N]: number of the current block, or run on until block N."""

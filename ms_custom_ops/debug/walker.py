@@ -64,6 +64,8 @@ class ObservedBlock(Block):
             self.loops.pop()
         if isinstance(s, ir.Alloc):
             self._came_to_life(s.buffer)
+        elif isinstance(s, ir.Free):
+            self.live = [b for b in self.live if b is not s.buffer]
         return jump
 
     def _print(self, statements: list, previous: Any) -> None:
@@ -71,7 +73,7 @@ class ObservedBlock(Block):
             point.run(self)
 
     def _came_to_life(self, buffer: ir.Buffer) -> None:
-        """A tensor lives until another one takes its bytes."""
+        """A tensor lives until its scope ends; where a jump left that scope, until another one takes its bytes."""
         end = buffer.address + buffer.size_bytes
         self.live = [
             b

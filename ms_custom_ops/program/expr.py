@@ -206,7 +206,9 @@ class Expr:
         return unary("abs", self)
 
     def __repr__(self) -> str:
-        return text(self)
+        from ms_custom_ops.program.expr_text import write
+
+        return write(self)
 
 
 def const(value: int | float | bool, dtype: str | None = None) -> Expr:
@@ -395,18 +397,3 @@ def _divide(op: str, x: int | float, y: int | float, dtype: str) -> int | float:
         raise TikError(f"integer division by zero in {x} {op} {y}", user_location())
     quotient = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
     return quotient if op == "/" else x - quotient * y
-
-
-def text(e: Expr) -> str:
-    """Readable form, fully parenthesised."""
-    if e.op == "const":
-        return str(e.value)
-    if e.op == "var":
-        return f"%{e.value}"
-    if e.b is not None:
-        if e.op in SELECT:
-            return f"{e.op}({text(e.a)}, {text(e.b)})"
-        return f"({text(e.a)} {e.op} {text(e.b)})"
-    if e.op in ("cast", "bitcast"):
-        return f"{e.op}<{e.dtype}>({text(e.a)})"
-    return f"{e.op}({text(e.a)})"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of a checkout that are made from the instruction table: the engine's names and rows, the page of the docs.
+"""Files of a checkout that are made from tables: names, rows and limits of the engine, the page of the instructions.
 
 ``ms-custom-ops gen`` writes them, ``gen --check`` compares. An installed package has no C++ source and no docs.
 """
@@ -11,11 +11,13 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ms_custom_ops.program import limits
 from ms_custom_ops.program.isa import FAMILIES, ISA, KINDS, OperandSpec, Row
 
 WIDTH = 120
 NOTICE = "generated from ms_custom_ops/program/isa by ms-custom-ops gen; do not edit"
 NAMES_FILE, ROWS_FILE, PAGE_FILE = "csrc/isa_names.inc", "csrc/isa_rows.inc", "docs/instructions.md"
+LIMITS_FILE = "csrc/limits.inc"
 
 
 def layouts() -> dict[str, Row]:
@@ -151,7 +153,7 @@ def page_text() -> str:
 
 def generate() -> dict[str, str]:
     """Text of every generated file by its path in a checkout."""
-    return {NAMES_FILE: names_text(), ROWS_FILE: rows_text(), PAGE_FILE: page_text()}
+    return {NAMES_FILE: names_text(), ROWS_FILE: rows_text(), PAGE_FILE: page_text(), LIMITS_FILE: limits.cpp_text()}
 
 
 def checkout() -> Path | None:

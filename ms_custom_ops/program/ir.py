@@ -3,18 +3,18 @@
 
 A Program is a tree of statements over typed expressions (:mod:`ms_custom_ops.program.expr`), tables of buffers and
 scalar registers, and a source location per statement. It knows no chip: every size and address was decided while
-tracing.
-``text()`` is the readable form, :mod:`ms_custom_ops.program.codec` the binary one.
+tracing. :mod:`ms_custom_ops.program.text` is the readable form, :mod:`ms_custom_ops.program.codec` the binary one;
+docs/program.md describes both.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.expr import Expr
-from ms_custom_ops.program.expr import text as expr_text
 
 GM, UB, L1, L0A, L0B, L0C, BT, SMASK = "gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "smask"
 SCOPES = (GM, UB, L1, L0A, L0B, L0C, BT, SMASK)
@@ -24,8 +24,10 @@ KINDS = ("input", "output", "workspace", "local")
 class Buffer:
     """A tensor's storage. ``size_bytes`` is -1 for a GM buffer whose size is known only when it is fed.
 
-    ``address`` is the byte offset inside the on-chip buffer of its scope (0 for GM). ``atomic_init`` says that the
-    framework zeroes the GM buffer before launch, ``init_value`` is the initial content of a workspace.
+    ``address`` is the byte offset inside the on-chip buffer of its scope (0 for GM). A tensor made inside loops with
+    ``thread_num`` exists once per thread: ``addresses`` has the place of every copy, the first is ``address``.
+    ``atomic_init`` says that the framework zeroes the GM buffer before launch, ``init_value`` is the initial content
+    of a workspace.
     """
 
     __slots__ = (
@@ -35,7 +37,7 @@ class Buffer:
         "dtype",
         "shape",
         "size_bytes",
-        "address",
+        "addresses",
         "kind",
         "atomic_init",
         "init_value",
@@ -55,6 +57,7 @@ class Buffer:
         atomic_init: bool = False,
         init_value: Any = None,
         loc: int = 0,
+        addresses: tuple[int, ...] = (),
     ):
         self.index = index
         self.name = name
@@ -62,11 +65,20 @@ class Buffer:
         self.dtype = dtype
         self.shape = shape
         self.size_bytes = size_bytes
-        self.address = address
+        self.addresses = addresses or (address,)
         self.kind = kind
         self.atomic_init = atomic_init
         self.init_value = init_value
         self.loc = loc
+
+    @property
+    def address(self) -> int:
+        """Place of the first copy."""
+        return self.addresses[0]
+
+    @address.setter
+    def address(self, value: int) -> None:
+        self.addresses = (value, *self.addresses[1:])
 
 
 class Ref:
@@ -163,8 +175,29 @@ class Store:
         self.loc = loc
 
 
+class NoSync:
+    """A region of ``disable_sync``: inside it the kernel says which pipes wait for which. Regions do not nest."""
+
+    __slots__ = ("body", "loc")
+
+    def __init__(self, body: list, loc: int):
+        self.body = body
+        self.loc = loc
+
+
 class Alloc:
-    """A local buffer comes to life here; its content is undefined."""
+    """A local buffer comes to life here; its content is undefined. It lives until its Free, or until the statements
+    around it are left (a jump, or their end)."""
+
+    __slots__ = ("buffer", "loc")
+
+    def __init__(self, buffer: Buffer, loc: int):
+        self.buffer = buffer
+        self.loc = loc
+
+
+class Free:
+    """The life of a local buffer ends here: its scope did."""
 
     __slots__ = ("buffer", "loc")
 
@@ -183,22 +216,34 @@ class Jump:
         self.loc = loc
 
 
-Statement = Instr | For | If | Assign | Load | Store | Alloc | Jump
+Statement = Instr | For | If | NoSync | Assign | Load | Store | Alloc | Free | Jump
+
+
+def bodies(statement: Any) -> tuple[list, ...]:
+    """The statement lists directly inside a statement."""
+    kind = statement.__class__
+    if kind is For or kind is NoSync:
+        return (statement.body,)
+    return (statement.then, statement.orelse) if kind is If else ()
+
+
+def walk(body: list) -> Iterator[Any]:
+    """Every statement of a body and of the bodies inside it, in order."""
+    stack = [iter(body)]
+    while stack:
+        for s in stack[-1]:
+            yield s
+            inner = bodies(s)
+            if inner:
+                stack += [iter(b) for b in reversed(inner)]
+                break
+        else:
+            stack.pop()
 
 
 def block_loop(body: list[Statement]) -> For | None:
     """The multi-core loop; it may lie in other loops and branches, which every block walks."""
-    stack = list(reversed(body))
-    while stack:
-        s = stack.pop()
-        if isinstance(s, For):
-            if s.block:
-                return s
-            stack += reversed(s.body)
-        elif isinstance(s, If):
-            stack += reversed(s.orelse)
-            stack += reversed(s.then)
-    return None
+    return next((s for s in walk(body) if s.__class__ is For and s.block), None)
 
 
 @dataclass
@@ -207,6 +252,7 @@ class Program:
 
     ``scope_bytes`` holds the size of each on-chip buffer of the chip it was traced for, ``saturate`` whether float16
     and bfloat16 results saturate (inf to +-max, NaN to 0). ``locations[i]`` is (file, line) of location number i.
+    ``split_cores`` says that cube and vector units of the chip are separate cores.
     """
 
     name: str
@@ -222,6 +268,7 @@ class Program:
     workspaces: list[int] = field(default_factory=list)
     input_scalars: list[int] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=dict)
+    split_cores: bool = False
 
     @property
     def block_num(self) -> int | None:
@@ -250,55 +297,10 @@ class Program:
         return decode(raw)
 
     def text(self) -> str:
-        """Readable form: buffers, registers, then one line per statement."""
-        lines = [f"program {self.name} soc={self.soc} saturate={int(self.saturate)}"]
-        lines += [f"  %{r.index} {r.kind} {r.dtype} {r.name}" for r in self.registers]
-        for b in self.buffers:
-            shape = "x".join(str(s) for s in b.shape)
-            lines.append(
-                f"  @{b.index} {b.scope} {b.kind} {b.dtype}[{shape}] {b.name} bytes={b.size_bytes}"
-                + (f" address={b.address}" if b.scope != GM else "")
-            )
-        _text_body(self.body, "  ", lines)
-        return "\n".join(lines) + "\n"
+        """The readable form (see :mod:`ms_custom_ops.program.text`)."""
+        from ms_custom_ops.program.text import write
 
-
-def _value(v: Any) -> str:
-    return expr_text(v) if isinstance(v, Expr) else str(v)
-
-
-def _ref(r: Ref) -> str:
-    cast = "" if r.dtype == r.buffer.dtype else f":{r.dtype}"
-    return f"@{r.buffer.index}{cast}[{_value(r.offset)}]"
-
-
-def _text_body(body: list, indent: str, lines: list[str]) -> None:
-    for s in body:
-        if isinstance(s, Instr):
-            lines.append(
-                f"{indent}{s.op} {', '.join(_ref(t) for t in s.tensors)} "
-                f"({', '.join(_value(a) for a in s.args)}) {list(s.attrs)}"
-            )
-        elif isinstance(s, For):
-            tag = " block" if s.block else f" threads={s.threads}" if s.threads > 1 else ""
-            lines.append(f"{indent}for %{s.register} in [{_value(s.begin)}, {_value(s.end)}){tag}:")
-            _text_body(s.body, indent + "  ", lines)
-        elif isinstance(s, If):
-            lines.append(f"{indent}if {_value(s.cond)}:")
-            _text_body(s.then, indent + "  ", lines)
-            if s.orelse:
-                lines.append(f"{indent}else:")
-                _text_body(s.orelse, indent + "  ", lines)
-        elif isinstance(s, Assign):
-            lines.append(f"{indent}%{s.register} = {_value(s.value)}")
-        elif isinstance(s, Load):
-            lines.append(f"{indent}%{s.register} = load {_ref(s.ref)}")
-        elif isinstance(s, Store):
-            lines.append(f"{indent}store {_ref(s.ref)} = {_value(s.value)}")
-        elif isinstance(s, Alloc):
-            lines.append(f"{indent}alloc @{s.buffer.index}")
-        else:
-            lines.append(f"{indent}{s.kind}")
+        return write(self)
 
 
 def element_count(buffer: Buffer) -> int:

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ms_custom_ops.errors import TikError, TikScopeError
-from ms_custom_ops.program import ir
+from ms_custom_ops.program import ir, limits
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.registers import record_atomic_modes
 from ms_custom_ops.tik.scalar import InputScalar
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.where import user_location
-
-MAX_ARGUMENTS = 192
 
 
 class BuildMixin:
@@ -112,13 +110,13 @@ class BuildMixin:
         spaces = [x for x in b.program.buffers if x.scope == ir.GM and x.kind == "workspace"]
         names = {id(a.storage.buffer) if isinstance(a, Tensor) else id(a): a.name for a in (*ins, *outs, *table)}
         names.update({id(x): x.name for x in spaces})
-        if len(names) > MAX_ARGUMENTS:
+        if len(names) > limits.ARGUMENTS:
             raise b.fail(
                 TikError,
                 "BuildCCE",
                 "number of arguments",
                 f"{len(names)} ({', '.join(names.values())})",
-                f"at most {MAX_ARGUMENTS} inputs, outputs, flowtable entries and workspaces",
+                f"at most {limits.ARGUMENTS} inputs, outputs, flowtable entries and workspaces",
             )
         for what, items in (("inputs", ins), ("outputs", outs)):
             ids = [id(a.storage.buffer) if isinstance(a, Tensor) else id(a) for a in items]

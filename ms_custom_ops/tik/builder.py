@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 from ms_custom_ops.errors import TikCapacityError, TikError, TikScopeError, describe
-from ms_custom_ops.program import ir
+from ms_custom_ops.program import ir, limits
 from ms_custom_ops.program.expr import Expr, const, var
 from ms_custom_ops.soc import Soc
 from ms_custom_ops.soc.support import column
@@ -21,6 +21,7 @@ from ms_custom_ops.where import INTERNAL, user_location
 
 _LOCAL_SCOPES = tuple(ALLOC_ALIGN)
 _BEHIND = "behind "  # pointers of the places behind an on-chip buffer, see allocate_rest
+_METHOD = {"for": "for_range", "block": "for_range", "branch": "if_scope", "stmt": "new_stmt_scope"}
 
 
 class Storage:
@@ -67,6 +68,8 @@ class Frame:
         "live",
         "outer_body",
         "closed_chain",
+        "allocated",
+        "depth",
     )
 
     def __init__(self, kind: str, body: list, dead: bool = False, threads: int = 1, disable_sync: bool = False):
@@ -82,6 +85,8 @@ class Frame:
         self.live: dict[str, int] = {}
         self.outer_body: list = []
         self.closed_chain: Chain | None = None
+        self.allocated: list[ir.Buffer] = []
+        self.depth = 0  # of its statements: bodies around them
 
 
 class Builder:
@@ -96,6 +101,7 @@ class Builder:
             soc=soc.name,
             scope_bytes=dict(self.capacity),
             saturate=bool(soc.saturate_default if saturate is None else saturate),
+            split_cores=soc.split_core,
         )
         self.body: list = self.program.body
         self.frames: list[Frame] = [Frame("root", self.body)]
@@ -145,7 +151,16 @@ class Builder:
 
     # ---- scopes ----
     def push(self, frame: Frame) -> None:
-        """Open a scope: later statements go into its body."""
+        """Open a scope: later statements go into its body. TikError when they would nest too deep."""
+        frame.depth = self.frames[-1].depth + (frame.body is not self.body)
+        if frame.depth > limits.NESTING and not (self.dead or frame.dead):
+            raise self.fail(
+                TikError,
+                _METHOD[frame.kind],
+                "depth of loops, branches and regions",
+                frame.depth,
+                f"at most {limits.NESTING}",
+            )
         frame.outer_body = self.body
         frame.pointers = dict(self.pointers)
         frame.live = {s: len(items) for s, items in self.live.items() if items}
@@ -156,6 +171,9 @@ class Builder:
 
     def pop(self) -> Frame:
         """Close the innermost scope: its tensors and scalars end here."""
+        if self.frames[-1].allocated and not self.dead:
+            loc = self.loc()
+            self.body += [ir.Free(buffer, loc) for buffer in reversed(self.frames[-1].allocated)]
         frame = self.frames.pop()
         self.body = frame.outer_body
         self.dead -= frame.dead
@@ -186,17 +204,21 @@ class Builder:
         """Storage of a new local tensor; raises TikCapacityError with the list of live tensors."""
         align = ALLOC_ALIGN[scope]
         start = -(-self.pointers[scope] // align) * align if address is None else address
-        reserved = -(-size_bytes // 32) * 32 * self.threads
+        stride = -(-size_bytes // 32) * 32
+        reserved = stride * self.threads
         buffer = ir.Buffer(-1, name, scope, dtype, shape, size_bytes, start, "local", loc=loc)
+        if self.threads > 1:
+            buffer.addresses = tuple(range(start, start + reserved, stride)) if stride else (start,)
         storage = Storage(self, buffer, reserved, user_location() if self.dead == 0 else None)
         if not self.dead:
             if start + reserved > self.capacity[scope]:
                 raise self._over_capacity(storage, start)
-            buffer.index = len(self.program.buffers)
+            buffer.index = self._next_tensor(name)
             self.program.buffers.append(buffer)
             self.pointers[scope] = max(self.pointers[scope], start + reserved)
             self.live[scope].append(storage)
             self.body.append(ir.Alloc(buffer, loc))
+            self.frames[-1].allocated.append(buffer)
         self.frames[-1].storages.append(storage)
         return storage
 
@@ -209,13 +231,20 @@ class Builder:
         buffer = ir.Buffer(-1, name, scope, dtype, shape, free, start, "local", loc=loc)
         storage = Storage(self, buffer, 0, user_location() if self.dead == 0 else None)
         if not self.dead:
-            buffer.index = len(self.program.buffers)
+            buffer.index = self._next_tensor(name)
             self.program.buffers.append(buffer)
             self.pointers[_BEHIND + scope] = start + free
             self.program.scope_bytes[scope] = max(self.program.scope_bytes[scope], start + free)
             self.body.append(ir.Alloc(buffer, loc))
+            self.frames[-1].allocated.append(buffer)
         self.frames[-1].storages.append(storage)
         return storage
+
+    def _next_tensor(self, name: str) -> int:
+        number = len(self.program.buffers)
+        if number >= limits.TENSORS:
+            raise self.fail(TikError, f"Tensor {name}", "number of tensors", number + 1, f"at most {limits.TENSORS}")
+        return number
 
     def _over_capacity(self, storage: Storage, start: int) -> TikCapacityError:
         buffer = storage.buffer
@@ -235,7 +264,7 @@ class Builder:
 
     def global_buffer(self, name: str, dtype: str, shape: tuple, size_bytes: int, loc: int) -> Storage:
         """Storage of a GM tensor; its kind (input, output, workspace) is set by BuildCCE."""
-        buffer = ir.Buffer(len(self.program.buffers), name, ir.GM, dtype, shape, size_bytes, 0, "input", loc=loc)
+        buffer = ir.Buffer(self._next_tensor(name), name, ir.GM, dtype, shape, size_bytes, 0, "input", loc=loc)
         self.program.buffers.append(buffer)
         storage = Storage(self, buffer, 0, user_location())
         self.frames[-1].storages.append(storage)
@@ -243,9 +272,11 @@ class Builder:
 
     # ---- scalars ----
     def register(self, name: str, dtype: str, kind: str = "scalar") -> int:
-        """Number of a new scalar register."""
+        """Number of a new scalar register; its number is also the name of one without."""
         number = len(self.program.registers)
-        self.program.registers.append(ir.Register(number, name, dtype, kind))
+        if number >= limits.SCALARS:
+            raise self.fail(TikError, "Scalar", "number of scalars", number + 1, f"at most {limits.SCALARS}")
+        self.program.registers.append(ir.Register(number, name or str(number), dtype, kind))
         return number
 
     def temporary(self, dtype: str, name: str = "tmp") -> Expr:

@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops.errors import TikError, describe
-from ms_custom_ops.program import ir
+from ms_custom_ops.program import ir, limits
 from ms_custom_ops.program.dtypes import INT_RANGE
 from ms_custom_ops.program.expr import Expr, as_expr, cast
 from ms_custom_ops.tik.builder import Builder, Chain, Frame
 from ms_custom_ops.tik.checks import check_condition, flag, number
+from ms_custom_ops.tik.names import stored_name
 from ms_custom_ops.tik.ranges import decided
 from ms_custom_ops.tik.scalar import LoopVar
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.where import user_location
 
-MAX_BLOCKS = 65535
-MAX_THREADS = 4
-MAX_CHAIN = 400
+DEFAULT_LOOP = "i"
 
 
 class Scope:
@@ -53,7 +52,7 @@ class ControlMixin:
         self,
         begint: Any,
         endt: Any,
-        name: str = "i",
+        name: str = DEFAULT_LOOP,
         thread_num: int = 1,
         thread_type: str = "whole",
         block_num: Any = 1,
@@ -73,8 +72,8 @@ class ControlMixin:
             raise b.fail(TikError, api, "subblock_num", subblock_num, "0")
         begin, end = number(begint, api, "begint"), number(endt, api, "endt")
         threads = number(thread_num, api, "thread_num")
-        if threads.__class__ is not int or not 1 <= threads <= MAX_THREADS:
-            raise b.fail(TikError, api, "thread_num", thread_num, f"1..{MAX_THREADS}")
+        if threads.__class__ is not int or not 1 <= threads <= limits.THREADS:
+            raise b.fail(TikError, api, "thread_num", thread_num, f"1..{limits.THREADS}")
         blocks = number(block_num, api, "block_num")
         is_block = blocks.__class__ is not int or blocks != 1
         if is_block and not b.dead:
@@ -89,7 +88,8 @@ class ControlMixin:
             frame = Frame("block" if is_block else "for", [], dead, threads)
             loc = b.loc()
             b.push(frame)
-            loop_var = LoopVar(b, dtype, name, "loop")
+            # The author's name: an argument that is not the default, else the target of `as`.
+            loop_var = LoopVar(b, dtype, name if name != DEFAULT_LOOP else stored_name(), "loop")
             if begin.__class__ is int and end.__class__ is int:
                 b.ranges[loop_var.node.value] = (begin, end - 1)
             loop = ir.For(loop_var.node.value, begin, end, frame.body, is_block, threads, loc)
@@ -107,8 +107,8 @@ class ControlMixin:
         if begin.__class__ is not int or begin != 0:
             raise b.fail(TikError, api, "begint", begin, "0")
         if blocks.__class__ is int:
-            if not 1 <= blocks <= MAX_BLOCKS:
-                raise b.fail(TikError, api, "block_num", blocks, f"1..{MAX_BLOCKS}")
+            if not 1 <= blocks <= limits.BLOCKS:
+                raise b.fail(TikError, api, "block_num", blocks, f"1..{limits.BLOCKS}")
             if end.__class__ is not int or end != blocks:
                 raise b.fail(TikError, api, "endt", end, f"block_num {blocks}")
         elif endt is not block_num:
@@ -129,7 +129,14 @@ class ControlMixin:
             raise TikError("new_stmt_scope: disable_sync scopes cannot be nested", user_location())
 
         def opening() -> None:
-            b.push(Frame("stmt", b.body, disable_sync=off))
+            if not off:
+                b.push(Frame("stmt", b.body))
+                return
+            region = ir.NoSync([], b.loc())
+            outer = b.body
+            b.push(Frame("stmt", region.body, disable_sync=True))
+            if not b.dead:
+                outer.append(region)
 
         return Scope(b, opening)
 
@@ -168,14 +175,13 @@ class ControlMixin:
         if loads and chain.target is not b.body:
             del b.body[chain.length :]
             chain.target.extend(loads)
-        if chain.count >= MAX_CHAIN:
-            raise b.fail(TikError, api, "length of the chain", chain.count + 1, f"at most {MAX_CHAIN}")
         return chain
 
     def _branch(self, api: str, chain: Chain | None, cond: Any) -> Scope:
         """One branch. Static conditions vanish: a taken branch is recorded in place, the others are dead."""
         b = self._b
         state: dict[str, Any] = {}
+        count = (chain.count if chain is not None else 0) + (not isinstance(cond, bool))
 
         def opening() -> None:
             outer = b.frames[-1]
@@ -190,6 +196,8 @@ class ControlMixin:
                 kind = "stmt" if target is outer.body and chain is None else "branch"
                 b.push(Frame(kind, target))
             else:
+                if count > limits.BRANCHES:
+                    raise b.fail(TikError, api, "length of the chain", count, f"at most {limits.BRANCHES}")
                 loc = b.loc()
                 node = ir.If(cond, [], [], loc)
                 if not b.dead:
@@ -198,7 +206,6 @@ class ControlMixin:
                 b.push(Frame("branch", node.then))
 
         def closing(frame: Frame) -> None:
-            count = 1 if chain is None else chain.count + 1
             state["outer"].closed_chain = (
                 None if api == "else_scope" else Chain(state["target"], state["taken"], len(b.body), count)
             )

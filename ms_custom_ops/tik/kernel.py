@@ -41,7 +41,7 @@ from ms_custom_ops.tik.reduce import ReduceMixin
 from ms_custom_ops.tik.reduce_all import ReduceAllMixin
 from ms_custom_ops.tik.refused import REFUSED
 from ms_custom_ops.tik.registers import RegisterMixin
-from ms_custom_ops.tik.scalar import SCALAR_DTYPES, InputScalar, Scalar, ScalarArray
+from ms_custom_ops.tik.scalar import DEFAULT_SCALAR, SCALAR_DTYPES, InputScalar, Scalar, ScalarArray
 from ms_custom_ops.tik.scopes import IR_SCOPE, start_align
 from ms_custom_ops.tik.shape import ShapeMixin
 from ms_custom_ops.tik.sort import SortMixin
@@ -251,7 +251,7 @@ class Tik(
             raise self._b.fail(TikError, api, "start_addr", start_addr, f"multiples of {align} bytes")
         return address
 
-    def Scalar(self, dtype="int64", name="reg_buf", init_value=None):
+    def Scalar(self, dtype="int64", name=DEFAULT_SCALAR, init_value=None):
         """A mutable register, undefined until it is set."""
         self._scalar_dtype("Scalar", dtype)
         scalar = Scalar(self._b, dtype, name)
@@ -259,7 +259,7 @@ class Tik(
             scalar.set_as(init_value)
         return scalar
 
-    def ScalarArray(self, dtype="int64", length=1, name="reg_buf", init_value=None):
+    def ScalarArray(self, dtype="int64", length=1, name=DEFAULT_SCALAR, init_value=None):
         """``length`` registers."""
         self._scalar_dtype("ScalarArray", dtype)
         count = number(length, "ScalarArray", "length")

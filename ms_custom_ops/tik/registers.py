@@ -13,6 +13,8 @@ from ms_custom_ops.program.expr import as_expr, cast, const
 from ms_custom_ops.program.isa import MODE_FLOAT, MODE_INT
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_scope, flag, number, ranged
+from ms_custom_ops.tik.control import DEFAULT_LOOP
+from ms_custom_ops.tik.names import stored_names
 from ms_custom_ops.tik.special import mode_register, set_mode_register
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.where import user_location
@@ -39,10 +41,8 @@ def record_atomic_modes(body: list, register: int) -> None:
             s = statements[k]
             if isinstance(s, ir.Instr) and s.op == "set_atomic_add":
                 statements.insert(k + 1, ir.Assign(register, const(s.attrs[0], "uint64"), s.loc))
-            elif isinstance(s, ir.For):
-                stack.append(s.body)
-            elif isinstance(s, ir.If):
-                stack += [s.then, s.orelse]
+            else:
+                stack += ir.bodies(s)
 
 
 class RegisterMixin:
@@ -166,7 +166,7 @@ class RegisterMixin:
             )
 
     # ---- loops and arguments ----
-    def multi_for_range(self, begint, endt, name="i", dtype="int32", for_type="serial"):
+    def multi_for_range(self, begint, endt, name=DEFAULT_LOOP, dtype="int32", for_type="serial"):
         """Nested loops over lists of bounds: ``with multi_for_range((0, 0), (n, m)) as (i, j)``."""
         b, api = self._b, "multi_for_range"
         begins, ends = (list(v) if isinstance(v, (list, tuple)) else [v] for v in (begint, endt))
@@ -175,9 +175,13 @@ class RegisterMixin:
 
         @contextlib.contextmanager
         def nest() -> Iterator[tuple]:
+            targets = stored_names()
+            given = targets if name == DEFAULT_LOOP and len(targets) == len(begins) else ()
             with contextlib.ExitStack() as stack:
                 loops = [
-                    self.for_range(lo, hi, name=f"{name}{k}", dtype=dtype, for_type=for_type)  # type: ignore[attr-defined]
+                    self.for_range(  # type: ignore[attr-defined]
+                        lo, hi, name=given[k] if given else f"{name}{k}", dtype=dtype, for_type=for_type
+                    )
                     for k, (lo, hi) in enumerate(zip(begins, ends, strict=True))
                 ]
                 yield tuple(stack.enter_context(loop) for loop in loops)

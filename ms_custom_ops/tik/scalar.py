@@ -12,6 +12,7 @@ from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.expr import Expr, as_expr, binary, cast, var
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import check_condition, check_scalar_conversion
+from ms_custom_ops.tik.names import stored_name
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.where import user_location
 
@@ -28,6 +29,8 @@ SCALAR_DTYPES = (
     "float32",
     "bfloat16",
 )
+# The default of the argument `name`.
+DEFAULT_SCALAR = "reg_buf"
 GM_SCALAR_FAMILIES = ("910B",)
 
 
@@ -37,10 +40,12 @@ class Scalar(Expr):
     __slots__ = ("_b", "name", "alive", "node")
 
     def __init__(self, builder: Builder, dtype: str, name: str, kind: str = "scalar"):
+        if name == DEFAULT_SCALAR:
+            name = stored_name()
         number = builder.register(name, dtype, kind)
         super().__init__("var", dtype, value=number)
         self._b = builder
-        self.name = name
+        self.name = builder.program.registers[number].name
         self.alive = True
         self.node = var(number, dtype)
         builder.frames[-1].scalars.append(self)
@@ -147,7 +152,7 @@ class ScalarArray:
     def __init__(self, builder: Builder, dtype: str, length: int, name: str):
         self.builder = builder
         self.dtype = dtype
-        self.name = name
+        self.name = name = (stored_name() if name == DEFAULT_SCALAR else name) or DEFAULT_SCALAR
         self.items = [Scalar(builder, dtype, f"{name}_{i}") for i in range(length)]
 
     def __len__(self) -> int:

@@ -168,7 +168,7 @@ CASES = [
         "Ascend310",
     ),
     Case("scalar-bad-dtype", lambda k: k.t.Scalar("bool", "x"), ("Scalar: dtype is bool", "int32")),
-    Case("loop-variable", lambda k: k.t.for_range(0, 2).__enter__().set_as(1), ("loop variable i cannot be assigned",)),
+    Case("loop-variable", lambda k: k.t.for_range(0, 2, "k").__enter__().set_as(1), ("variable k cannot be assigned",)),
     Case("input-scalar", lambda k: k.t.InputScalar("int32", "n").set_as(1), ("InputScalar n cannot be assigned",)),
     Case("array-length", lambda k: k.t.ScalarArray("int32", 0, "a"), ("ScalarArray: length is 0", ">= 1")),
     Case(

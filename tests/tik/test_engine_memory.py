@@ -18,7 +18,8 @@ from random_programs import random_program
 
 from ms_custom_ops.engine import native as engine
 from ms_custom_ops.errors import EngineError
-from ms_custom_ops.program import ir
+from ms_custom_ops.program import ir, limits
+from ms_custom_ops.program.codec import VERSION
 from ms_custom_ops.program.expr import binary, const, var
 
 need_engine()
@@ -152,10 +153,14 @@ def _nested(depth: int) -> Builder:
     return b
 
 
-def test_nesting_has_a_limit():
-    with pytest.raises(EngineError, match="statements nest deeper than 200"):
-        engine.load(_nested(201).program.to_bytes())
-    engine.load(_nested(200).program.to_bytes())
+def test_nesting_has_a_limit(monkeypatch):
+    with pytest.raises(EngineError, match="statements nest deeper than 100"):
+        engine.load(_nested(101).program.to_bytes())
+    engine.load(_nested(100).program.to_bytes())
+    monkeypatch.setattr(limits, "NESTING", 1000)  # so that the bytes are written
+    raw = _nested(101).program.to_bytes()
+    with pytest.raises(EngineError, match="program bytes: statements nest deeper than 100"):
+        engine.load(raw)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +169,7 @@ def test_nesting_has_a_limit():
         (lambda raw: b"", "no MCOP header"),
         (lambda raw: b"MCOP", "no MCOP header"),
         (lambda raw: b"ELF!" + raw[4:], "no MCOP header"),
-        (lambda raw: raw[:4] + struct.pack("<I", 99) + raw[8:], "version 99; this release reads version 1"),
+        (lambda raw: raw[:4] + struct.pack("<I", 99) + raw[8:], "version 99; this release reads version 2"),
         (lambda raw: raw[:-1], "truncated or corrupt"),
         (lambda raw: raw + b"\0", "truncated or corrupt"),
         (lambda raw: raw[:40] + bytes([raw[40] ^ 1]) + raw[41:], "truncated or corrupt"),
@@ -177,7 +182,7 @@ def test_bytes_that_are_no_program(change, text):
 
 
 def _sealed(payload: bytes) -> bytes:
-    return struct.pack("<4sIQII", b"MCOP", 1, len(payload), zlib.crc32(payload), 0) + payload
+    return struct.pack("<4sIQII", b"MCOP", VERSION, len(payload), zlib.crc32(payload), 0) + payload
 
 
 def test_damaged_programs_are_refused_or_loaded_but_never_crash():

@@ -11,7 +11,7 @@ from programs import Builder, ref, reference
 
 from ms_custom_ops.engine.reference import run_reference
 from ms_custom_ops.engine.reference.scalars import BINARY, Registers
-from ms_custom_ops.program import ir
+from ms_custom_ops.program import ir, limits
 from ms_custom_ops.program.dtypes import INT_RANGE
 from ms_custom_ops.program.expr import BITWISE, Expr, binary, cast, const, unary, var
 
@@ -172,15 +172,15 @@ def test_else_and_return():
     assert counting_loop(build) == [1, 1, 1, 2, 0, 0, 0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("value", [0, 3998, 3999, 5000])
+@pytest.mark.parametrize("value", [0, limits.BRANCHES - 2, limits.BRANCHES - 1, 5000])
 def test_long_elif_chain(value):
     b = Builder()
     y, r = b.gm("y", "int32", 1, "output"), b.register("r", "int32")
     chain = [ir.Store(ref(y), const(-1, "int32"), 0)]
-    for n in reversed(range(4000)):
+    for n in reversed(range(limits.BRANCHES)):
         chain = [ir.If(binary("==", var(r, "int32"), n), [ir.Store(ref(y), const(n, "int32"), 0)], chain, 0)]
     b.body += [ir.Assign(r, const(value, "int32"), 0), *chain]
-    assert reference(b.program, [])[0].tolist() == [value if value < 4000 else -1]
+    assert reference(b.program, [])[0].tolist() == [value if value < limits.BRANCHES else -1]
 
 
 def block_program(blocks, body_of, **scope) -> Builder:

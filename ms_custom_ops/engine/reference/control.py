@@ -19,6 +19,7 @@ from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.expr import Expr, int_dtype_of
 from ms_custom_ops.program.isa import ISA
+from ms_custom_ops.program.verify import check_blocks, check_limits
 
 BARRIER = "block_barrier"
 Walk = Generator[None, None, "str | None"]
@@ -33,9 +34,10 @@ def run_reference(
     dtype (or a dtype of its width) and the bytes of their buffers; ``scalars`` are the values of
     ``program.input_scalars``. Outputs are written in place: C-contiguous and writeable. An output that is
     also an input starts as a copy of it, one with ``atomic_init`` as zeros, any other with what it holds.
-    Raises EngineError for a Program that reads or writes beyond a tensor, reads a scalar that was never set
-    or breaks the precondition of an instruction.
+    Raises EngineError for a Program beyond a limit, or that reads or writes beyond a tensor, reads a scalar that was
+    never set or breaks the precondition of an instruction.
     """
+    check_limits(program)
     gm = GlobalMemory(program, inputs, outputs)
     if len(scalars) != len(program.input_scalars):
         raise EngineError(
@@ -61,7 +63,9 @@ def _block_range(program: ir.Program, scalars: list[int | float]) -> range:
         return range(1)
     registers = _new_registers(program, scalars)
     where = program.location(s.loc)
-    return range(int(registers.evaluate(s.begin, where)), int(registers.evaluate(s.end, where)))
+    blocks = range(int(registers.evaluate(s.begin, where)), int(registers.evaluate(s.end, where)))
+    check_blocks(program, len(blocks), s.loc)
+    return blocks
 
 
 def _run_blocks(program: ir.Program, blocks: list[Block]) -> None:
@@ -118,6 +122,10 @@ class Block:
                 jump = yield from self.body(self.taken(s))
                 if jump is not None:
                     return jump
+            elif kind is ir.NoSync:
+                jump = yield from self.body(s.body)
+                if jump is not None:
+                    return jump
             elif kind is ir.Jump:
                 return s.kind
             else:
@@ -146,7 +154,7 @@ class Block:
         return None
 
     def simple(self, s: Any) -> None:
-        """Statements without a body: Assign, Load, Store, Alloc."""
+        """Statements without a body: Assign, Load, Store, Alloc, Free."""
         where = self.where[s.loc]
         if isinstance(s, ir.Assign):
             self.registers.set(s.register, self.value(s.value, s), _dtype(s.value))
@@ -160,6 +168,8 @@ class Block:
             operand.view(0, len(raw))[:] = np.frombuffer(raw, np.uint8)
         elif isinstance(s, ir.Alloc):
             self.memory.alloc(s.buffer)
+        elif isinstance(s, ir.Free):
+            pass  # what came after it is refused before a run; the bytes stay until another tensor takes them
         else:
             raise EngineError(f"{self.program.name}: unknown statement {type(s).__name__} [{where}]")
 

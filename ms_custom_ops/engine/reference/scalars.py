@@ -131,27 +131,50 @@ class Registers:
         if e.op == "const":
             return e.value
         if e.op == "var":
-            value = self.values[e.value]
-            if value is None:
-                raise EngineError(f"scalar {self.names[e.value]} is read before it was set [{where}]")
-            return value
-        try:
-            return self._node(e, where)
-        except ZeroDivisionError:
-            raise EngineError(f"scalar: integer division by zero in operator {e.op} [{where}]") from None
-        except ValueError as error:
-            raise EngineError(f"scalar: {error}; accepted: 0 or more [{where}]") from None
+            return self._read(e, where)
+        return self._tree(e, where)
 
-    def _node(self, e: Any, where: str) -> Number:
-        a = self.evaluate(e.a, where)
+    def _read(self, e: Expr, where: str) -> Number:
+        value = self.values[e.value]
+        if value is None:
+            raise EngineError(f"scalar {self.names[e.value]} is read before it was set [{where}]")
+        return value
+
+    def _tree(self, root: Expr, where: str) -> Number:
+        """Operands before their operator, left to right; the right side of and, or only where it decides. Without
+        recursion: expressions may be deep."""
+        values: list[Number] = []
+        stack: list[tuple[Any, int]] = [(root, 0)]  # a node, and how many of its operands have a value
+        while stack:
+            e, done = stack.pop()
+            if e.op == "const" or e.op == "var":
+                values.append(e.value if e.op == "const" else self._read(e, where))
+                continue
+            if e.op in ("and", "or") and done == 1:
+                if bool(values[-1]) == (e.op == "or"):
+                    done = 2
+                else:
+                    values.pop()  # the result is the right side
+            if done < (1 if e.b is None else 2):
+                stack += [(e, done + 1), (e.b if done else e.a, 0)]
+                continue
+            try:
+                values.append(self._apply(e, values))
+            except ZeroDivisionError:
+                raise EngineError(f"scalar: integer division by zero in operator {e.op} [{where}]") from None
+            except ValueError as error:
+                raise EngineError(f"scalar: {error}; accepted: 0 or more [{where}]") from None
+        return values.pop()
+
+    def _apply(self, e: Any, values: list[Number]) -> Number:
+        """Value of a node whose operands are the last of ``values``, which are taken off."""
+        last = values.pop()
         if e.op == "cast":
-            return convert(a, e.a.dtype, e.dtype)
+            return convert(last, e.a.dtype, e.dtype)
         if e.op == "bitcast":
-            return from_bits(to_bits(a, e.a.dtype), e.dtype)
+            return from_bits(to_bits(last, e.a.dtype), e.dtype)
         if e.op in ("and", "or"):
-            if bool(a) == (e.op == "or"):
-                return int(bool(a))
-            return int(bool(self.evaluate(e.b, where)))
+            return int(bool(last))
         if e.b is None:
-            return fit(UNARY[e.op](a, e.a.dtype), e.dtype)
-        return fit(BINARY[e.op](a, self.evaluate(e.b, where), e.a.dtype), e.dtype)
+            return fit(UNARY[e.op](last, e.a.dtype), e.dtype)
+        return fit(BINARY[e.op](values.pop(), last, e.a.dtype), e.dtype)
