@@ -88,7 +88,7 @@ def test_generated_files_agree_and_a_stale_one_is_named(tmp_path):
     assert generate.drift(generate.checkout()) == ""
     (tmp_path / "csrc").mkdir()
     (tmp_path / "docs").mkdir()
-    assert len(generate.write(tmp_path)) == 3 and generate.write(tmp_path) == []
+    assert len(generate.write(tmp_path)) == len(generate.generate()) and generate.write(tmp_path) == []
     names = tmp_path / generate.NAMES_FILE
     names.write_text(names.read_text().replace("mask0, mask1", "mask1, mask0", 1))
     assert "+enum Arg : int { mask0, mask1" in generate.drift(tmp_path)
