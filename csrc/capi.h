@@ -39,7 +39,6 @@ typedef struct mco_options {
   int32_t mode;           // MCO_MODE_FAST or MCO_MODE_COUNTED; other modes are refused
   int32_t threads;        // 0: the number set by mco_set_threads
   int32_t deterministic;  // 1: atomic adds land in block order; 0: at once
-  int32_t signals;        // 1: SIGINT stops the run when it is not over 0.1 s later
   double time_limit;      // seconds; 0: the limit of mco_set_time_limit; below 0: none
   int (*poll)(void);      // null, or called every 50 ms on the calling thread: other than 0 stops the run
   int64_t* counts;        // MCO_MODE_COUNTED: mco_program_steps numbers, to which the executions of each are added

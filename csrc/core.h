@@ -56,7 +56,7 @@ class Core {
   std::string file_;
   Program program_;  // the tables that handlers look into; its stream is the step that is executed
   BlockOrder order_{1, true};
-  Watch watch_{0, nullptr, false};
+  Watch watch_{0, nullptr};
   Observer* const observer_;
   Registers registers_;
   std::vector<Operand> operands_;

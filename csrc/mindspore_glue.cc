@@ -295,11 +295,7 @@ void Run(const OpData& data, const Tensors& t, void** params) {
   for (size_t i : data.outputs) tensors.push_back({params[data.params + i], t.Bytes(data.params + i)});
   const int count = static_cast<int>(tensors.size());
   char error[kErrorBytes] = "";
-  mco_options options{};
-  options.struct_size = sizeof(options);
-  options.deterministic = 1;
-  options.signals = 1;  // this thread is the framework's: it cannot ask Python
-  if (mco_run(data.program, tensors.data(), count, nullptr, 0, &options, error, sizeof(error))) {
+  if (mco_run(data.program, tensors.data(), count, nullptr, 0, nullptr, error, sizeof(error))) {
     throw Error(data.op + ": " + error);
   }
 }

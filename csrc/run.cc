@@ -33,7 +33,7 @@ Run::Run(const Program& program, const mco_tensor* tensors, int n, const mco_sca
       gm_(program.buffers.size()),
       inputs_(no_registers(program)),
       options_(options),
-      watch_(std::max(options.time_limit, 0.0), options.poll, options.signals != 0) {
+      watch_(std::max(options.time_limit, 0.0), options.poll) {
   const size_t wanted = program.input_scalars.size();
   if (ns < 0 || size_t(ns) != wanted || (ns > 0 && !scalars)) {
     fail("%s: input scalars are %d values; accepted: %zu", program.name.c_str(), ns, wanted);

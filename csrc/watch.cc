@@ -3,8 +3,6 @@
 
 #include <algorithm>
 
-#include "interrupt.h"
-
 namespace mco {
 
 namespace {
@@ -21,42 +19,22 @@ Watch::Clock::time_point deadline_of(double seconds) {
 
 }  // namespace
 
-Watch::Watch(double seconds, int (*poll)(), bool signals)
+Watch::Watch(double seconds, int (*poll)())
     : seconds_(seconds),
       deadline_(deadline_of(seconds)),
       poll_(poll),
-      signals_(signals),
-      next_poll_(Clock::now() + milliseconds(kPollMilliseconds)) {
-  if (signals_) signals_before_ = begin_heeding_interrupts();
-}
-
-Watch::~Watch() {
-  if (signals_) end_heeding_interrupts();
-}
+      next_poll_(Clock::now() + milliseconds(kPollMilliseconds)) {}
 
 Watch::Stop Watch::look(Clock::time_point now) {
   if (stopped() != Stop::None) return stopped();
   Stop none = Stop::None;
   if (now >= deadline_) stop_.compare_exchange_strong(none, Stop::TimeLimit);
-  if (signals_) heed_signals(now);
-  if (poll_ && now >= next_poll_ && std::this_thread::get_id() == caller_) poll(now);
+  if (poll_ && now >= next_poll_ && std::this_thread::get_id() == caller_) {
+    next_poll_ = now + milliseconds(kPollMilliseconds);
+    none = Stop::None;
+    if (poll_() != 0) stop_.compare_exchange_strong(none, Stop::Asked);
+  }
   return stopped();
-}
-
-void Watch::poll(Clock::time_point now) {
-  Stop none = Stop::None;
-  next_poll_ = now + milliseconds(kPollMilliseconds);
-  if (poll_() != 0) stop_.compare_exchange_strong(none, Stop::Asked);
-}
-
-void Watch::heed_signals(Clock::time_point now) {
-  if (interrupts() == signals_before_) return;
-  int64_t seen = signal_seen_.load(std::memory_order_relaxed);
-  const int64_t ticks = now.time_since_epoch().count();
-  if (seen == 0) signal_seen_.compare_exchange_strong(seen, ticks);
-  Stop none = Stop::None;
-  const Clock::duration grace = milliseconds(kGraceMilliseconds);
-  if (seen && ticks - seen >= grace.count()) stop_.compare_exchange_strong(none, Stop::Signal);
 }
 
 Watch::Stop Pulse::look(Watch& watch) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What may stop a run from outside: its time limit, the caller's own check, a signal.
+// What may stop a run from outside: its time limit, the caller's own check.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,11 @@ namespace mco {
 class Watch {
  public:
   using Clock = std::chrono::steady_clock;
-  enum class Stop : int { None, TimeLimit, Asked, Signal };
+  enum class Stop : int { None, TimeLimit, Asked };
 
   // `seconds` 0: no limit. `poll`, or null, is called every kPollMilliseconds on the thread that made the watch and
-  // stops the run when it returns other than 0. `signals`: SIGINT stops the run when it is not over kGraceMilliseconds
-  // later (a handler of the process is called in any case).
-  Watch(double seconds, int (*poll)(), bool signals);
-  ~Watch();
+  // stops the run when it returns other than 0.
+  Watch(double seconds, int (*poll)());
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
@@ -26,20 +24,14 @@ class Watch {
   double seconds() const { return seconds_; }
   Stop stopped() const { return stop_.load(std::memory_order_relaxed); }
 
-  static constexpr int kPollMilliseconds = 50, kGraceMilliseconds = 100;
+  static constexpr int kPollMilliseconds = 50;
 
  private:
-  void poll(Clock::time_point now);
-  void heed_signals(Clock::time_point now);
-
   const double seconds_;
   const Clock::time_point deadline_;
   int (*const poll_)();
-  const bool signals_;
   const std::thread::id caller_ = std::this_thread::get_id();
   Clock::time_point next_poll_;
-  unsigned signals_before_ = 0;
-  std::atomic<int64_t> signal_seen_{0};  // when, in ticks of the clock; 0: not yet
   std::atomic<Stop> stop_{Stop::None};
 };
 

@@ -51,7 +51,6 @@ class _Options(ctypes.Structure):
         ("mode", ctypes.c_int32),
         ("threads", ctypes.c_int32),
         ("deterministic", ctypes.c_int32),
-        ("signals", ctypes.c_int32),
         ("time_limit", ctypes.c_double),
         ("poll", ctypes.c_void_p),
         ("counts", ctypes.c_void_p),
