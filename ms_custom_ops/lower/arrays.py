@@ -42,7 +42,7 @@ def _step(x: np.ndarray, step: Step, computed: Arrays) -> np.ndarray:
     if kind == "repeat":
         return np.concatenate([x, np.repeat(x[-1:], rest[0])])
     if kind == "corner":
-        return x[..., : rest[0], : rest[0]]
+        return x[..., : rest[0], : rest[1]]
     if kind == "batch":
         return x[None]
     if kind == "unbatch":
@@ -81,8 +81,8 @@ def with_computed(steps: Steps, arrays: Arrays) -> dict[str, np.ndarray]:
     """``arrays`` and the computed tensors."""
     tensors = dict(arrays)
     for item in steps.computed:
-        integers = tensors[item.source] if isinstance(item.source, str) else np.array(item.source)
-        tensors.update(zip(item.names, item.values(integers), strict=True))
+        sources = [tensors[x] if isinstance(x, str) else np.array(x) for x in item.sources]
+        tensors.update(zip(item.names, item.values(sources), strict=True))
     return tensors
 
 

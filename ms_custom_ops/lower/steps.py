@@ -10,7 +10,7 @@ A step is a tuple: its kind, then numbers, so that a graph compiler takes it for
     ("reshape", shape)
     ("broadcast", shape)
     ("repeat", count)               the last value of a vector, ``count`` times more
-    ("corner", count)               the first ``count`` of both last axes
+    ("corner", rows, columns)       the first ones of both last axes
     ("batch",), ("unbatch",)        an axis of 1 in front; without it
     ("take", index, axis)           places of an axis in the order of ``index``, a computed tensor
     ("keep", index, axis)           zeros where ``index``, a computed tensor, is false
@@ -21,7 +21,7 @@ A step is a tuple: its kind, then numbers, so that a graph compiler takes it for
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,8 +73,9 @@ class Chain:
         axis %= len(self.shape)
         return self if self.shape[axis] == count else self._with(("cut", axis, count), self._resized(axis, count))
 
-    def corner(self, count: int) -> Chain:
-        return self if self.shape[-1] == count else self._with(("corner", count), (*self.shape[:-2], count, count))
+    def corner(self, rows: int, columns: int) -> Chain:
+        shape = (*self.shape[:-2], rows, columns)
+        return self if shape == self.shape else self._with(("corner", rows, columns), shape)
 
     def batch(self, wanted: bool) -> Chain:
         return self._with(("batch",), (1, *self.shape)) if wanted else self
@@ -109,19 +110,19 @@ class Chain:
 
 @dataclass(frozen=True)
 class Computed:
-    """Tensors that a function makes of integers, an argument or a list: packed positions and the like.
+    """Tensors that a function makes of others: packed positions and the like.
 
-    ``function``: "module:function" for arrays; in a graph, of an argument, the one of its name in ``mindspore.packed``.
-    ``names`` of its results."""
+    ``function``: "module:function" for arrays; in a graph the one of its name in ``mindspore.computed``, unless all
+    sources are lists. ``names`` of its results. ``sources``: arguments, earlier results, or lists of integers."""
 
     function: str
     names: tuple[str, ...]
-    source: str | tuple[int, ...]
+    sources: tuple[str | tuple[int, ...], ...]
     parameters: tuple[int, ...]
 
-    def values(self, integers: Any) -> tuple[Any, ...]:
-        """Its arrays."""
-        found: tuple[Any, ...] = load(self.function)(integers, *self.parameters)
+    def values(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Its results, of the arrays of its sources."""
+        found: tuple[Any, ...] = load(self.function)(*arrays, *self.parameters)
         return found
 
 

@@ -15,7 +15,7 @@ from mindspore.common import dtype as mstype
 from mindspore.ops import PrimitiveWithInfer
 
 from ms_custom_ops.lower.steps import Chain, Computed, Steps, lower_call
-from ms_custom_ops.mindspore import packed
+from ms_custom_ops.mindspore import computed as functions
 from ms_custom_ops.mindspore.custom import DTYPES, dtype_name
 from ms_custom_ops.registry import get_op
 from ms_custom_ops.registry.public import ABSENT, Operand
@@ -94,20 +94,23 @@ def _constants(steps: Steps, names: list[str], tensors: list[str], results: list
     """The plan in terms of places: of arguments and computed tensors, and behind them of results."""
     if steps.empty:
         return True, (), {}, (), tuple(_entry(chain, names) for chain in steps.answers.values()), False
-    computed = tuple(_computed(item, names) for item in steps.computed)
-    known = [*names, *(name for item in steps.computed for name in item.names)]
+    known, computed = [*names], []
+    for item in steps.computed:
+        computed.append(_computed(item, known))
+        known += item.names
     inputs = tuple(_entry(steps.inputs[name], known) for name in tensors)
     # A result may be called as an argument is (sparse_indices); outputs are made of results alone.
     place = [f"argument {name}" if name in results else name for name in known] + results
     outputs = tuple(_entry(chain, place) for chain in steps.outputs.values())
-    return False, inputs, dict(steps.attributes), computed, outputs, len(results) == 1
+    return False, inputs, dict(steps.attributes), tuple(computed), outputs, len(results) == 1
 
 
 def _computed(item: Computed, names: list[str]) -> tuple:
-    """(function, place of its source, parameters), or ("", its results, ()) where they are known."""
-    if isinstance(item.source, str):
-        return item.function.partition(":")[2], names.index(item.source), item.parameters
-    return "", tuple(Tensor(x) for x in item.values(np.array(item.source))), ()
+    """(function, places of its sources, parameters), or ("", its results, ()) where they are known."""
+    places = tuple(names.index(x) for x in item.sources if isinstance(x, str))
+    if places:
+        return item.function.partition(":")[2], places, item.parameters
+    return "", tuple(Tensor(x) for x in item.values([np.array(x) for x in item.sources])), ()
 
 
 def about(x):
@@ -175,7 +178,7 @@ def _step(x, step, tensors):
             return ops.cast(_moved(ops.cast(x, mstype.float32), step, tensors), mstype.bfloat16)
         return _moved(x, step, tensors)
     if kind == "corner":
-        return x[..., : step[1], : step[1]]
+        return x[..., : step[1], : step[2]]
     if kind == "cast":
         return ops.cast(x, step[1])
     if kind == "flags":
@@ -195,7 +198,7 @@ def _step(x, step, tensors):
     return ops.stop_gradient(x)
 
 
-def _made(entry, tensors):
+def made(entry, tensors):
     """The tensor of an entry; an empty one of a return that was not asked for."""
     kind, source, steps = entry
     if kind == "zeros":
@@ -212,7 +215,7 @@ def _made(entry, tensors):
 def _outputs(entries, tensors):
     found = ()
     for entry in entries:
-        found = found + (ops.zeros((0,), mstype.float32) if entry is None else _made(entry, tensors),)
+        found = found + (ops.zeros((0,), mstype.float32) if entry is None else made(entry, tensors),)
     return found
 
 
@@ -230,9 +233,9 @@ def lowered(op, primitive, given, attrs):
         return _outputs(outputs, given)
     tensors = given
     for function, source, parameters in computed:
-        tensors = tensors + (packed.compute(function, tensors, source, parameters) if function else source)
+        tensors = tensors + (functions.compute(function, tensors, source, parameters) if function else source)
     prepared = ()
     for entry in inputs:
-        prepared = prepared + (None if entry is None else _made(entry, tensors),)
+        prepared = prepared + (None if entry is None else made(entry, tensors),)
     results = primitive(*prepared, **attributes)
     return _outputs(outputs, tensors + (results,) if single else tensors + results)

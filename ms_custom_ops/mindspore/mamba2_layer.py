@@ -13,7 +13,6 @@ from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore.ssd import ssd_chunk_scan
-from ms_custom_ops.mindspore.ssd_plan import CHUNK_MAX, SIZE_MAX, STATE_MAX
 
 __all__ = ["GatedRMSNorm", "Mamba2"]
 
@@ -115,11 +114,11 @@ class Mamba2(nn.Cell):
     ):
         super().__init__()
         self.d_model = _checked_int("d_model", d_model)
-        self.d_state = _checked_int("d_state", d_state, STATE_MAX)
+        self.d_state = _checked_int("d_state", d_state, 256)
         self.d_conv = _checked_int("d_conv", d_conv)
-        self.headdim = _checked_int("headdim", headdim, SIZE_MAX)
+        self.headdim = _checked_int("headdim", headdim, 128)
         self.ngroups = _checked_int("ngroups", ngroups)
-        self.chunk_size = _checked_int("chunk_size", chunk_size, CHUNK_MAX)
+        self.chunk_size = _checked_int("chunk_size", chunk_size, 256)
         self.d_inner = _checked_int("expand", expand) * d_model
         self.heads = _multiple("expand * d_model", self.d_inner, "headdim", headdim)
         _multiple("number of heads expand * d_model / headdim", self.heads, "ngroups", ngroups)

@@ -3,7 +3,7 @@
 
 The ``public`` section of an op has args, returns and constraints in the grammar of the op's own, and:
 
-* ``dtypes`` of a tensor: names, or one earlier tensor whose dtype it has;
+* ``dtypes`` of a tensor: names of dtypes, or of a tensor whose dtype it has;
 * ``shape`` may be a mapping from conditions on attributes (or ``else``) to shapes; the first that holds counts;
 * ``broadcast: True``: any shape that broadcasts to it;
 * ``values`` of integers that may come as a list: ``{counts: most}``, ``{sums: most}`` (prefix sums that do not fall) or
@@ -148,7 +148,7 @@ def read_public(reader: Any, args: tuple[ArgSpec, ...], constraints: tuple[Const
             continue
         accepted = tuple(value.get("dtypes", ()))
         for dtype in accepted:
-            if dtype not in NAME_TO_CODE and dtype not in [arg.name for arg in tensors]:
+            if dtype not in NAME_TO_CODE and dtype not in given:
                 reader.bad(path, f"dtypes of '{name}' has {dtype!r}; {nearest(str(dtype), NAME_TO_CODE)}")
         shapes = _read_cases(reader, value["shape"], path + ("shape",), lambda v, p: _dims(reader, v, p, fixed))
         values: Cases = ()
@@ -231,14 +231,14 @@ def check_public(public: PublicSpec, operands: Mapping[str, Operand], attrs: Map
     _check_dtypes(spec, operands, env)
     symbols, origin = checks.bind(plain, shapes)
     env.update(symbols)
-    checks.check_dims(plain, shapes, env, origin)
-    checks.check_constraints(spec, env, origin)
     for arg in spec.args:
-        operand = operands.get(arg.name, ABSENT)
-        if arg.broadcast and operand.there:
-            _check_broadcast(spec.name, arg, operand, env)
-        if operand.values is not None:
-            _check_values(spec.name, arg, operand, env)
+        if operands.get(arg.name, ABSENT).values is not None:
+            _check_values(spec.name, arg, operands[arg.name], env)
+    checks.check_constraints(spec, env, origin)
+    checks.check_dims(plain, shapes, env, origin)
+    for arg in spec.args:
+        if arg.broadcast and operands.get(arg.name, ABSENT).there:
+            _check_broadcast(spec.name, arg, operands[arg.name], env)
     return Call(public, operands, full, env)
 
 
@@ -250,7 +250,8 @@ def _as_tensor(operand: Operand) -> Operand:
 
 
 def _check_dtypes(spec: PublicSpec, operands: Mapping[str, Operand], env: dict[str, Any]) -> None:
-    for arg in spec.args:
+    # First those that others follow.
+    for arg in sorted(spec.args, key=lambda arg: any(name in operands for name in arg.dtypes)):
         operand = operands.get(arg.name, ABSENT)
         env[f"dtype:{arg.name}"] = NAME_TO_CODE.get(str(operand.dtype), "") if operand.there else ""
         if not operand.there:

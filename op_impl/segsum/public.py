@@ -32,8 +32,8 @@ class Chunks:
             source = "cu_seqlens" if isinstance(bounds.source, str) else tuple(bounds.source or ())
             sizes = (self.steps, self.chunk, self.slots, bounds.shape[0] - 1)
             self.computed = (
-                Computed(f"{_HERE}:slot_places", ("slot_places", "slot_steps"), source, sizes),
-                Computed(f"{_HERE}:step_places", ("step_places",), source, sizes),
+                Computed(f"{_HERE}:slot_places", ("slot_places", "slot_steps"), (source,), sizes),
+                Computed(f"{_HERE}:step_places", ("step_places",), (source,), sizes),
             )
 
     def vector(self, name: str) -> Chain:
@@ -78,7 +78,9 @@ class Chunks:
 
     def sums(self, name: str) -> Chain:
         """A (B, H, N, C, C) result of the primitive without what was filled up."""
-        return Chain(name, (self.of["B"], self.of["H"], self.slots, self.wide, self.wide), "float32").corner(self.chunk)
+        return Chain(name, (self.of["B"], self.of["H"], self.slots, self.wide, self.wide), "float32").corner(
+            self.chunk, self.chunk
+        )
 
     def lowered(self, inputs: dict[str, Chain | None], outputs: dict[str, Chain | None]) -> Steps:
         return Steps(inputs, {"chunk_size": self.wide}, outputs, self.computed)

@@ -13,10 +13,11 @@ from mamba_inputs import Random, mamba3_inputs
 from mindspore import Tensor, nn, ops
 
 from ms_custom_ops import soc
-from ms_custom_ops.mindspore import ssd
+from ms_custom_ops.mindspore import computed, lowered
 from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan
-from ms_custom_ops.mindspore.ssd_plan import packed_positions
 from ms_custom_ops.op_impl.mamba3_chunk_scan import golden
+from ms_custom_ops.op_impl.segsum.chunks import slot_count
+from ms_custom_ops.op_impl.ssd_chunk_scan.public import packed_places
 from ms_custom_ops.testing import assert_rms
 
 CHIPS = ("Ascend910A", "Ascend910B1")
@@ -186,7 +187,8 @@ def test_steps_behind_the_last_sequence_are_zero(mode, bounds):
 
 def test_what_nobody_wrote_does_not_reach_the_result():
     y = Tensor(np.array([1, 2, np.nan, np.inf], np.float16).reshape(1, 4, 1, 1))
-    found = ssd._in_order(y, 4, Tensor([1, 0, 2, 3], ms.int32), Tensor([True, True, False, False]))
+    tensors = (y, Tensor([1, 0, 2, 3], ms.int32), Tensor([True, True, False, False]))
+    found = lowered.made(("given", 0, (("take", 1, 1), ("keep", 2, 1))), tensors)
     np.testing.assert_array_equal(found.asnumpy().ravel(), [2, 1, 0, 0])
 
 
@@ -195,13 +197,18 @@ def random_bounds(rng):
     return [0, *np.cumsum(lengths).tolist()]
 
 
+def places(bounds, steps, chunk):
+    sequences = len(bounds) - 1
+    return packed_places(bounds, steps, chunk, slot_count(steps, chunk, sequences) * chunk, sequences)
+
+
 @pytest.mark.parametrize("chunk", [1, 4, 16])
 def test_a_place_without_a_step_follows_every_sequence(chunk):
     """The shift of the trapezoid by one step relies on it."""
     rng = np.random.default_rng(chunk)
     for _ in range(200):
         bounds = random_bounds(rng)
-        source, target, _ = packed_positions(bounds, bounds[-1], chunk)
+        source, target, _, _ = places(bounds, bounds[-1], chunk)
         for start, stop in pairwise(bounds):
             if start < stop:
                 assert source[target[stop - 1] + 1] == bounds[-1], bounds
@@ -212,8 +219,9 @@ def test_positions_of_a_tensor_are_those_of_a_list():
     rng = np.random.default_rng(1)
     for _ in range(10):
         bounds = [*random_bounds(rng), 100]
-        expected = packed_positions(bounds, 100, 4)
-        found = ssd._computed_positions(Tensor(bounds, ms.int32), len(bounds) - 1, 100, 4, len(expected[0]))
+        expected = places(bounds, 100, 4)
+        sizes = (100, 4, len(expected[0]), len(bounds) - 1)
+        found = computed.compute("packed_places", (Tensor(bounds, ms.int32),), (0,), sizes)
         for a, b in zip(expected, found, strict=False):
             np.testing.assert_array_equal(a, b.asnumpy())
         assert found[3].asnumpy().all()

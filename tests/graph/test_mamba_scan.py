@@ -13,9 +13,10 @@ from mindspore import Tensor, ops
 
 from ms_custom_ops import soc
 from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
-from ms_custom_ops.mindspore.ssd_plan import packed_positions
 from ms_custom_ops.op_impl.mamba3_chunk_scan import golden as golden3
+from ms_custom_ops.op_impl.segsum.chunks import slot_count
 from ms_custom_ops.op_impl.ssd_chunk_scan import golden
+from ms_custom_ops.op_impl.ssd_chunk_scan.public import packed_places
 from ms_custom_ops.testing import assert_rms
 
 
@@ -172,7 +173,7 @@ def test_mamba3_continues_with_the_last_product_in_the_state():
 
 def test_packed_positions_are_each_others_inverse():
     bounds = [0, 1, 1, 18, 63]
-    source, target, first = packed_positions(bounds, 63, 16)
+    source, target, first, _ = packed_places(bounds, 63, 16, slot_count(63, 16, 4) * 16, 4)
     np.testing.assert_array_equal(source[target], np.arange(63))
     assert (np.sort(source[source < 63]) == np.arange(63)).all() and len(source) % 16 == 0
     np.testing.assert_array_equal(first[:5], [0, 1, 2, 4, 7])

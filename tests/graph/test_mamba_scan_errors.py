@@ -22,14 +22,20 @@ F16, F32 = ms.float16, ms.float32
 SSD_ERRORS = {
     "rank_of_x": (dict(x=((8, 2, 3), F16)), 16, None, OpArgumentError, "rank of x is 3 (shape (8, 2, 3)); accepted: 4"),
     "x_float32": (dict(x=((1, 8, 2, 3), F32)), 16, None, OpDtypeError, "dtype of x is float32; accepted: float16 or"),
-    "da_shape": (dict(da=((1, 8, 2), F32)), 16, None, OpArgumentError, "da is of shape (1, 8, 2); accepted: (B, H, S)"),
+    "da_shape": (
+        dict(da=((1, 8, 2), F32)),
+        16,
+        None,
+        OpArgumentError,
+        "axis 1 of da (H) is 8; accepted: 2, the H of x",
+    ),
     "da_float16": (dict(da=((1, 2, 8), F16)), 16, None, OpDtypeError, "dtype of da is float16; accepted: float32"),
     "C_shape": (
         dict(C=((1, 8, 1, 5), F16)),
         16,
         None,
         OpArgumentError,
-        "C is of shape (1, 8, 1, 5); accepted: the shape of B",
+        "axis 3 of C (N) is 5; accepted: 4, the N of B axis 3",
     ),
     "B_dtype": (
         dict(B=((1, 8, 1, 4), F32)),
@@ -43,34 +49,40 @@ SSD_ERRORS = {
         16,
         None,
         OpArgumentError,
-        "B is of shape (1, 7, 1, 4); accepted: (B, S, G, N)",
+        "axis 1 of B (S) is 7; accepted: 8, the S of x axis 1",
     ),
     "groups": (
         dict(B=((1, 8, 3, 4), F16), C=((1, 8, 3, 4), F16)),
         16,
         None,
         OpArgumentError,
-        "groups G of B is 3; accepted: a divisor of H = 2",
+        "G, H is G = 3 (B axis 2) and H = 2 (x axis 2); accepted: G >= 1 and H % G == 0",
     ),
-    "P_too_large": (dict(x=((1, 8, 2, 129), F16)), 16, None, OpArgumentError, "head size P is 129; accepted: 1 to 128"),
-    "N_too_large": (
-        dict(B=((1, 8, 1, 257), F16), C=((1, 8, 1, 257), F16)),
+    "P_too_large": (
+        dict(x=((1, 8, 2, 129), F16), initial_states=((1, 2, 129, 4), F32)),
         16,
         None,
         OpArgumentError,
-        "state size N is 257; accepted: 1 to 256",
+        "P is 129 (x axis 3); accepted: 1 <= P <= 128 (the head size)",
+    ),
+    "N_too_large": (
+        dict(B=((1, 8, 1, 257), F16), C=((1, 8, 1, 257), F16), initial_states=((1, 2, 3, 257), F32)),
+        16,
+        None,
+        OpArgumentError,
+        "N is 257 (B axis 3); accepted: 1 <= N <= 256 (the state size)",
     ),
     "states_shape": (
         dict(initial_states=((1, 2, 4, 3), F32)),
         16,
         None,
         OpArgumentError,
-        "initial_states is of shape (1, 2, 4, 3); accepted: (B, H, P, N) = (1, 2, 3, 4)",
+        "axis 2 of initial_states (P) is 4; accepted: 3, the P of x axis 3",
     ),
-    "chunk_0": ({}, 0, None, OpArgumentError, "chunk_size is 0; accepted: an int from 1 to 256"),
-    "chunk_float": ({}, 16.0, None, OpArgumentError, "chunk_size is 16.0; accepted: an int from 1 to 256"),
-    "cu_end": ({}, 16, [0, 7], OpArgumentError, "cu_seqlens is [0, 7]; accepted: non-decreasing ints from 0 to S = 8"),
-    "cu_falls": ({}, 16, [0, 5, 3, 8], OpArgumentError, "cu_seqlens is [0, 5, 3, 8]; accepted: non-decreasing"),
+    "chunk_0": ({}, 0, None, OpArgumentError, "chunk_size is 0; accepted: 1 <= chunk_size <= 256"),
+    "chunk_float": ({}, 16.0, None, OpArgumentError, "chunk_size is 16.0 (float); accepted: an int"),
+    "cu_end": ({}, 16, [0, 7], OpArgumentError, "cu_seqlens is [0, 7]; accepted: at least 2 integers that do not fall"),
+    "cu_falls": ({}, 16, [0, 5, 3, 8], OpArgumentError, "cu_seqlens is [0, 5, 3, 8]; accepted: at least 2 integers"),
     "cu_dtype": (
         {},
         16,
@@ -83,21 +95,21 @@ SSD_ERRORS = {
         16,
         Tensor([[0, 8]], ms.int32),
         OpArgumentError,
-        "cu_seqlens is of shape (1, 2); accepted: (number of",
+        "rank of cu_seqlens is 2 (shape (1, 2)); accepted: 1, shape (Q)",
     ),
     "cu_batch": (
         dict(x=((2, 8, 2, 3), F16), da=((2, 2, 8), F32), B=((2, 8, 1, 4), F16), C=((2, 8, 1, 4), F16)),
         16,
         [0, 8],
         OpArgumentError,
-        "batch of x is 2; accepted: 1 with cu_seqlens",
+        "B, cu_seqlens is B = 2 (x axis 0) and cu_seqlens = given; accepted: not present(cu_seqlens) or B == 1",
     ),
     "cu_states": (
         {},
         16,
         [0, 3, 8],
         OpArgumentError,
-        "initial_states is of shape (1, 2, 3, 4); accepted: (sequences, H, P, N) = (2, 2, 3, 4)",
+        "axis 0 of initial_states (shape (1, 2, 3, 4)) is 1; accepted: 2 (Q - 1 with Q = 3",
     ),
 }
 
@@ -115,23 +127,19 @@ MAMBA3 = (1, 8, 2, 2, 1, 3, 4)
 MAMBA3_ERRORS = {
     "rank_of_v": (dict(v=((1, 8, 2, 3), F16)), OpArgumentError, "rank of v is 4 (shape (1, 8, 2, 3)); accepted: 5"),
     "v_float32": (dict(v=((1, 8, 2, 2, 3), F32)), OpDtypeError, "dtype of v is float32; accepted: float16 or bfloat16"),
-    "R_17": (dict(v=((1, 8, 17, 2, 3), F16)), OpArgumentError, "rank R of v is 17; accepted: 1 to 16"),
-    "dt_shape": (
-        dict(dt=((1, 8, 2), F32)),
+    "R_17": (
+        dict(v=((1, 8, 17, 2, 3), F16), q=((1, 8, 17, 1, 4), F16), k=((1, 8, 17, 1, 4), F16)),
         OpArgumentError,
-        "dt is of shape (1, 8, 2); accepted: (B, H, S) = (1, 2, 8)",
+        "R is 17 (q axis 2); accepted: 1 <= R <= 16 (the rank)",
     ),
+    "dt_shape": (dict(dt=((1, 8, 2), F32)), OpArgumentError, "axis 1 of dt (H) is 8; accepted: 2, the H of v axis 3"),
     "trap_float16": (dict(trap=((1, 2, 8), F16)), OpDtypeError, "dtype of trap is float16; accepted: float32"),
     "k_shape": (
         dict(k=((1, 8, 2, 1, 5), F16)),
         OpArgumentError,
-        "k is of shape (1, 8, 2, 1, 5); accepted: the shape of q",
+        "axis 4 of k (N) is 5; accepted: 4, the N of q axis 4",
     ),
-    "q_rank": (
-        dict(q=((1, 8, 1, 1, 4), F16)),
-        OpArgumentError,
-        "q is of shape (1, 8, 1, 1, 4); accepted: (B, S, R, G, N)",
-    ),
+    "q_rank": (dict(q=((1, 8, 1, 1, 4), F16)), OpArgumentError, "axis 2 of k (R) is 2; accepted: 1, the R of q axis 2"),
 }
 
 
@@ -145,26 +153,22 @@ def test_mamba3_refuses(case):
 
 
 CU_ERRORS = {
-    "end": ([0, 7], OpArgumentError, "cu_seqlens is [0, 7]; accepted: non-decreasing ints from 0 to S = 8"),
-    "start": ([1, 8], OpArgumentError, "cu_seqlens is [1, 8]; accepted: non-decreasing ints from 0 to S = 8"),
-    "falls": ([0, 5, 3, 8], OpArgumentError, "cu_seqlens is [0, 5, 3, 8]; accepted: non-decreasing"),
-    "one_value": ([0], OpArgumentError, "cu_seqlens is [0]; accepted: non-decreasing ints from 0 to S = 8"),
-    "float": ([0, 2.5, 8], OpArgumentError, "cu_seqlens is [0, 2.5, 8]; accepted: non-decreasing ints"),
+    "end": ([0, 7], OpArgumentError, "cu_seqlens is [0, 7]; accepted: at least 2 integers that do not fall"),
+    "start": ([1, 8], OpArgumentError, "cu_seqlens is [1, 8]; accepted: at least 2 integers that do not fall"),
+    "falls": ([0, 5, 3, 8], OpArgumentError, "cu_seqlens is [0, 5, 3, 8]; accepted: at least 2 integers"),
+    "one_value": ([0], OpArgumentError, "cu_seqlens is [0]; accepted: at least 2 integers that do not fall"),
+    "float": ([0, 2.5, 8], OpArgumentError, "cu_seqlens is [0, 2.5, 8]; accepted: at least 2 integers"),
     "dtype": (([0, 8], F32), OpDtypeError, "dtype of cu_seqlens is float32; accepted: int32 or int64"),
-    "rank": (
-        ([[0, 8]], ms.int32),
-        OpArgumentError,
-        "cu_seqlens is of shape (1, 2); accepted: (number of sequences + 1,), at least 2 values",
-    ),
+    "rank": (([[0, 8]], ms.int32), OpArgumentError, "rank of cu_seqlens is 2 (shape (1, 2)); accepted: 1, shape (Q)"),
     "one_value_tensor": (
         ([0], ms.int32),
         OpArgumentError,
-        "cu_seqlens is of shape (1,); accepted: (number of sequences + 1,), at least 2 values",
+        "Q, cu_seqlens is Q = 1 (cu_seqlens axis 0) and cu_seqlens = given; accepted: not present(cu_seqlens) or",
     ),
     "states": (
         [0, 3, 8],
         OpArgumentError,
-        "initial_states is of shape (1, 2, 3, 4); accepted: (sequences, H, P, N) = (2, 2, 3, 4)",
+        "axis 0 of initial_states (shape (1, 2, 3, 4)) is 1; accepted: 2 (Q - 1 with Q = 3",
     ),
 }
 
@@ -183,7 +187,7 @@ def test_mamba3_refuses_a_packed_batch_of_two():
     args = list(mamba3_inputs((2, *MAMBA3[1:])).values())
     with pytest.raises(OpArgumentError) as caught:
         mamba3_chunk_scan(*args[:6], 16, args[6], [0, 8])
-    assert "mamba3_chunk_scan: batch of v is 2; accepted: 1 with cu_seqlens" in str(caught.value)
+    assert "mamba3_chunk_scan: B, cu_seqlens is B = 2 (q axis 0) and cu_seqlens = given; accepted" in str(caught.value)
 
 
 def test_bfloat16_is_refused_by_name_on_910a():

@@ -104,6 +104,29 @@ def trapezoid(rng: Rng) -> Made:
     return given, {}
 
 
+def mamba2(rng: Rng) -> Made:
+    b, s, g, p, n = (int(rng.integers(low, high)) for low, high in ((1, 3), (0, 40), (1, 3), (1, 20), (1, 20)))
+    given: dict[str, Any] = {
+        "x": values(rng, (b, s, 2 * g, p), "float16"),
+        "da": -rng.random((b, 2 * g, s), np.float32),
+    }
+    given |= {name: values(rng, (b, s, g, n), "float16") for name in ("B", "C")}
+    sequences = packed(rng, b, s, given)
+    if rng.random() < 0.5:
+        given["initial_states"] = values(rng, (sequences or b, 2 * g, p, n), "float32")
+    return given, {"chunk_size": int(rng.integers(1, 40))}
+
+
+def mamba3(rng: Rng) -> Made:
+    b, s, r, p, n = (int(rng.integers(low, high)) for low, high in ((1, 3), (0, 20), (1, 4), (1, 20), (1, 20)))
+    given: dict[str, Any] = {name: values(rng, (b, s, r, 1, n), "float16") for name in ("q", "k")}
+    given["v"] = values(rng, (b, s, r, 2, p), "float16")
+    given["da"] = -rng.random((b, 2, s), np.float32)
+    given |= {name: values(rng, (b, 2, s), "float32") for name in ("dt", "trap")}
+    packed(rng, b, s, given)
+    return given, {"chunk_size": int(rng.integers(1, 20))}
+
+
 _TILES, _SUMS = ("dSSdA", "SSdA"), ("ddA_cs", "ddA_cs_rev", "dA_cs", "dA_cs_rev")
 FUNCTIONS: dict[str, Callable[[Rng], Made]] = {
     "flash_attention": flash_attention,
@@ -113,7 +136,11 @@ FUNCTIONS: dict[str, Callable[[Rng], Made]] = {
     "bwd_dadt_cumsum": segment_sums((), _SUMS),
     "bwd_dadt_fused": segment_sums(_TILES, _SUMS),
     "bwd_dtrap_ddt": trapezoid,
+    "ssd_chunk_scan": mamba2,
+    "mamba3_chunk_scan": mamba3,
 }
+ROUNDED = ("mamba3_chunk_scan",)
+"""Their functions compute weights before the primitive, in which MindSpore and NumPy round differently."""
 WRONG_ATTRIBUTES = (-1, 0, 2.5, "text", 10**6, True)
 
 
@@ -204,7 +231,11 @@ def test_faces_agree(op: str) -> None:
                 assert found == expected, (face.__name__, call, attrs)
                 continue
             for name, array in expected.items():
-                assert found[name].tobytes() == array.tobytes(), (face.__name__, name, call, attrs)
+                what = (face.__name__, name, call, attrs)
+                if op in ROUNDED:
+                    np.testing.assert_allclose(found[name], array, 2e-2, 2e-2, err_msg=str(what))
+                else:
+                    assert found[name].tobytes() == array.tobytes(), what
         refused += isinstance(expected, str)
         accepted += not isinstance(expected, str)
     assert accepted >= 15 and refused >= 15, (accepted, refused)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computed tensors of lowered calls, in a graph: positions of packed sequences, weights of the trapezoid rule."""
+
+from __future__ import annotations
+
+import numpy as np
+from mindspore import Tensor, ops
+from mindspore.common import dtype as mstype
+
+
+def compute(function, tensors, sources, parameters):
+    """Results of the function of that name, of the tensors at ``sources``."""
+    if function == "trapezoid":
+        places = tensors[sources[2]] if len(sources) > 2 else None
+        return _trapezoid(tensors[sources[0]], tensors[sources[1]], places, parameters)
+    bounds = ops.cast(ops.stop_gradient(tensors[sources[0]]), mstype.int32)
+    if function == "packed_places":
+        return _packed_places(bounds, parameters)
+    if function == "slot_places":
+        return _slot_places(bounds, parameters)
+    return _step_places(bounds, parameters)
+
+
+@ops.constexpr
+def _int_tensor(value):
+    return Tensor(np.array(value, np.int32))
+
+
+@ops.constexpr
+def _range(count):
+    return Tensor(np.arange(count, dtype=np.int32))
+
+
+def _slot_places(bounds, parameters):
+    """As :func:`ms_custom_ops.op_impl.segsum.chunks.slot_places`. Sequence i has its first slot at
+    ``bounds[i] // C + i``, which grows with i."""
+    steps, chunk, slots, sequences = parameters
+    starts, ends = bounds[:-1], bounds[1:]
+    bases = ops.floor_div(starts, chunk) + _range(sequences)
+    slot = _range(slots)
+    owner = ops.cast(ops.less_equal(ops.expand_dims(bases, 0), ops.expand_dims(slot, 1)), mstype.int32).sum(1) - 1
+    first = ops.gather(starts, owner, 0) + (slot - ops.gather(bases, owner, 0)) * chunk
+    lengths = ops.clip_by_value(ops.gather(ends, owner, 0) - first, _int_tensor(0), _int_tensor(chunk))
+    inside = ops.expand_dims(_range(chunk), 0)
+    place = ops.expand_dims(first, 1) + inside
+    kept = ops.less(inside, ops.expand_dims(lengths, 1))
+    place = ops.select(kept, place, ops.zeros_like(place) + steps)
+    return ops.reshape(place, (slots * chunk,)), lengths
+
+
+def _step_places(bounds, parameters):
+    """As :func:`ms_custom_ops.op_impl.segsum.chunks.step_places`."""
+    steps, chunk, slots, sequences = parameters
+    step = _range(steps)
+    owner = ops.cast(ops.less_equal(ops.expand_dims(bounds[1:], 0), ops.expand_dims(step, 1)), mstype.int32).sum(1)
+    known = ops.less(owner, _int_tensor(sequences))
+    owner = ops.select(known, owner, ops.zeros_like(owner))
+    start = ops.gather(bounds, owner, 0)
+    place = (ops.floor_div(start, chunk) + owner) * chunk + step - start
+    return (ops.select(known, place, ops.zeros_like(place) + slots * chunk),)
+
+
+def _owner(at, bounds, sequences):
+    """Index of the sequence that holds each place; ``bounds`` (sequences + 1,) begins with 0."""
+    behind = ops.cast(ops.expand_dims(at, 1) >= ops.expand_dims(bounds[1:], 0), mstype.int32).sum(1)
+    return ops.clamp(ops.cast(behind, mstype.int32), 0, sequences - 1)
+
+
+def _divided(x, chunk):
+    return ops.cast(ops.floor_divide(x, chunk), mstype.int32)
+
+
+def _packed_places(cu, parameters):
+    """As :func:`ms_custom_ops.op_impl.ssd_chunk_scan.public.packed_places`."""
+    steps, chunk, rows, sequences = parameters
+    first = _divided(cu, chunk) + ops.cast(ops.arange(sequences + 1), mstype.int32)
+    row = ops.cast(ops.arange(rows), mstype.int32)
+    one = _owner(_divided(row, chunk), first, sequences)
+    step = ops.gather(cu, one, 0) + row - ops.gather(first, one, 0) * chunk
+    source = ops.where(step < ops.gather(cu, one + 1, 0), step, ops.full_like(step, steps))
+    step = ops.cast(ops.arange(steps), mstype.int32)
+    one = _owner(step, cu, sequences)
+    target = ops.clamp(ops.gather(first, one, 0) * chunk + step - ops.gather(cu, one, 0), 0, rows - 1)
+    behind = -(sequences + 1) % 8
+    if behind > 0:
+        first = ops.concat((first, ops.zeros((behind,), mstype.int32)), 0)
+    return source, target, first, step < cu[sequences]
+
+
+def _behind(x, count):
+    """(B, H, S) with ``count`` zeros behind."""
+    return x if count == 0 else ops.concat((x, ops.zeros(x.shape[:2] + (count,), mstype.float32)), 2)
+
+
+def _trapezoid(trap, dt, source, parameters):
+    """As :func:`ms_custom_ops.op_impl.ssd_chunk_scan.public.trapezoid`; differentiable."""
+    steps, rows = parameters
+    gamma = ops.sigmoid(trap) * dt
+    before = dt - gamma
+    if source is None:
+        before, gamma = _behind(before, rows - steps), _behind(gamma, rows - steps)
+    else:
+        before, gamma = ops.gather(_behind(before, 1), source, 2), ops.gather(_behind(gamma, 1), source, 2)
+    factor = gamma + _behind(before[..., 1:], 1)
+    if source is not None:
+        # Cuts the gradient from such a place to the first step of the next sequence: it is 0, or a NaN.
+        factor = ops.where(source < steps, factor, ops.zeros_like(factor))
+    return factor, gamma
