@@ -59,28 +59,26 @@ class Job:
 class ProgramJob(Job):
     """Runs the op's Program."""
 
-    def __init__(self, interface: Interface, given: Given, workspace_size: int | None = None):
-        self.interface, self.given = interface, given
-        arrays, attrs = interface.to_primitive(given)
-        shapes = {name: None if x is None else x.shape for name, x in arrays.items()}
-        dtypes = {name: None if x is None else x.dtype.name for name, x in arrays.items()}
-        self.call = compiler.describe_call(interface.spec, shapes, dtypes, attrs)
-        interface.check_returns(given, self.call)
+    def __init__(self, interface: Interface, given: Given):
+        self.given = given
+        shapes = {name: x.shape for name, x in given.inputs.items()}
+        dtypes = {name: x.dtype for name, x in given.inputs.items()}
+        self.call = compiler.describe_call(interface.spec, shapes, dtypes, given.attrs)
+        interface.check_outputs(given, {name: (tuple(shape), dtype) for name, shape, dtype in self.call.outputs})
         self.compiled = compiler.compile_call(self.call)
-        self.workspace_size = workspace_bytes(self.compiled) if workspace_size is None else workspace_size
+        self.workspace_size = workspace_bytes(self.compiled)
 
     def run(self) -> None:
-        arrays, _ = self.interface.to_primitive(self.given)
-        results = run_primitive(self.call, arrays, compiled=self.compiled)
-        for name, value in self.interface.from_primitive(self.given, results).items():
+        arrays = {name: x.array() for name, x in self.given.inputs.items()}
+        for name, value in run_primitive(self.call, arrays, compiled=self.compiled).items():
             self.given.outputs[name].write(value)
 
 
 class LoweredJob(Job):
     """Runs a call of an op's public form: lowered to the primitive, and its results taken back."""
 
-    def __init__(self, interface: Interface, given: Given):
-        self.given = given
+    def __init__(self, interface: Interface, given: Given, workspace_size: int | None = None):
+        self.given, self.workspace_size = given, workspace_size or 0
         operands = {name: Operand(x.shape, x.dtype) for name, x in given.inputs.items()}
         operands |= {name: Operand(None, None, tuple(x)) for name, x in given.lengths.items()}
         call, self.steps = lower_call(interface.spec.name, operands, given.attrs)
@@ -91,7 +89,8 @@ class LoweredJob(Job):
         dtypes = {name: None if x is None else x.dtype for name, x in self.steps.inputs.items()}
         self.call = compiler.describe_call(interface.spec, shapes, dtypes, self.steps.attributes)
         self.compiled = compiler.compile_call(self.call)
-        self.workspace_size = workspace_bytes(self.compiled)
+        if workspace_size is None:
+            self.workspace_size = workspace_bytes(self.compiled)
 
     def run(self) -> None:
         arrays = {name: x.array() for name, x in self.given.inputs.items()}
@@ -113,6 +112,7 @@ class Interface:
     order, then the returns as output tensors."""
 
     strided_inputs = False
+    lengths_are_tensors = True
 
     def __init__(self, spec: OpSpec, name: str | None = None, parameters: tuple[Parameter, ...] | None = None):
         self.spec = spec
@@ -151,7 +151,7 @@ class Interface:
         parts: dict[str, dict[str, Any]] = {INPUT: {}, LENGTHS: {}, ATTRIBUTE: {}, OUTPUT: {}}
         for p in self.parameters:
             value, kind = values[p.name], p.kind
-            if kind == LENGTHS and self.spec.public and not isinstance(value, (list, tuple)):
+            if kind == LENGTHS and self.lengths_are_tensors and not isinstance(value, (list, tuple)):
                 kind = INPUT
             if kind in (INPUT, OUTPUT) and value is not None:
                 value = (
@@ -180,21 +180,6 @@ class Interface:
         """The first phase: null pointers, dtypes, then everything that tiling decides."""
         self.check_null(values)
         return (LoweredJob if self.spec.public else ProgramJob)(self, self.read(values))
-
-    def to_primitive(self, given: Given) -> tuple[dict[str, np.ndarray | None], dict[str, Any]]:
-        """Arrays (tensor argument -> content or None) and attributes of the primitive."""
-        arrays = {
-            arg.name: given.inputs[arg.name].array() if arg.name in given.inputs else None for arg in self.spec.tensors
-        }
-        return arrays, dict(given.attrs)
-
-    def from_primitive(self, given: Given, results: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What to write into each output."""
-        return dict(results)
-
-    def check_returns(self, given: Given, call: compiler.Call) -> None:
-        """Outputs must be what the op infers: OpDtypeError or OpArgumentError."""
-        self.check_outputs(given, {name: (tuple(shape), dtype) for name, shape, dtype in call.outputs})
 
     def check_outputs(self, given: Given, wanted: Mapping[str, tuple[tuple[int, ...], str]]) -> None:
         """OpDtypeError or OpArgumentError for an output of another shape or dtype."""

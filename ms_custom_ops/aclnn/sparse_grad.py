@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ from ms_custom_ops.aclnn.interface import (
     Given,
     Interface,
     Job,
+    LoweredJob,
     Parameter,
-    ProgramJob,
 )
 from ms_custom_ops.aclnn.lengths import counts, prefix_sums, read_lengths
 from ms_custom_ops.aclnn.products import VALIDATED_ONLY, current_product
@@ -32,7 +31,6 @@ from ms_custom_ops.soc import current_soc
 
 OP = "sparse_flash_attention_grad"
 _FLOATS, _STATS = ("float16", "bfloat16"), ("softmax_max", "softmax_sum")
-_BLOCK, _CUBE = 8, 16  # what the primitive pads lengths and index rows to, and statistics rows
 _950_CORES = 32
 
 
@@ -70,17 +68,6 @@ def _parameters(version: int) -> tuple[Parameter, ...]:
     return (*entries, *([Parameter("d_sinks", OUTPUT, True, doc="as sinks")] if v2 else []))
 
 
-class ZeroJob(Job):
-    """An empty query or key: the gradients are zeros."""
-
-    def __init__(self, given: Given):
-        self.given = given
-
-    def run(self) -> None:
-        for output in self.given.outputs.values():
-            output.write(np.zeros(output.shape, np.float32))
-
-
 class ValidatedJob(Job):
     """A checked call of a product without kernels."""
 
@@ -97,9 +84,11 @@ class ValidatedJob(Job):
 class SparseGradInterface(Interface):
     """``version`` 1, or 2 with sinks, value None and strided inputs."""
 
+    lengths_are_tensors = False  # they are read here, in two ways
+
     def __init__(self, version: int):
         name = "SparseFlashAttentionGrad" + ("V2" if version == 2 else "")
-        super().__init__(replace(get_op(OP), public=None), name, _parameters(version))
+        super().__init__(get_op(OP), name, _parameters(version))
         self.strided_inputs = version == 2
 
     def prepare(self, values: Mapping[str, Any]) -> Job:
@@ -112,13 +101,11 @@ class SparseGradInterface(Interface):
         rules.check(rules.BEFORE_SHAPES, self.name, product, names)
         names |= self._check_shapes(given, names)
         lengths = self._lengths(given, names)
-        given = Given(given.inputs, lengths, self._attributes(given, names), given.outputs)
+        given = Given(given.inputs, lengths, given.attrs, given.outputs)
         workspace = _workspace(names, product)
         if product in VALIDATED_ONLY:
             return ValidatedJob(product, workspace)
-        if 0 in given.inputs["query"].shape or 0 in given.inputs["key"].shape:
-            return ZeroJob(given)
-        return ProgramJob(self, given, workspace)
+        return LoweredJob(self, given, workspace)
 
     def _check_pairs(self, values: Mapping[str, Any]) -> None:
         """Half of a pair would be taken for none by the published implementation."""
@@ -190,9 +177,9 @@ class SparseGradInterface(Interface):
         return sizes
 
     def _lengths(self, given: Given, names: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """int32 lengths of the primitive, not yet padded."""
+        """Lengths of the public function of the op."""
         result = {}
-        for name, size, target in (("actual_seq_q", "S1", "query"), ("actual_seq_kv", "S2", "kv")):
+        for name, size, target in (("actual_seq_q", "S1", "q"), ("actual_seq_kv", "S2", "kv")):
             if name not in given.lengths:
                 continue
             values = read_lengths(self.name, name, given.lengths[name])
@@ -200,7 +187,7 @@ class SparseGradInterface(Interface):
                 found = prefix_sums(self.name, name, values, names[size], "T" + size[1])
             else:
                 found = counts(self.name, name, values, names["B"], names[size], size)
-            result[f"actual_seq_lengths_{target}"] = found
+            result[f"actual_seq_{target}len"] = found
         if len({len(found) for found in result.values()}) > 1:
             raise StatusError(
                 "tiling",
@@ -212,39 +199,6 @@ class SparseGradInterface(Interface):
                 ),
             )
         return result
-
-    def _attributes(self, given: Given, names: Mapping[str, Any]) -> dict[str, Any]:
-        return {**given.attrs, "rope_dim": names["Dr"], "kv_merged": not names["has_value"]}
-
-    def to_primitive(self, given: Given) -> tuple[dict[str, np.ndarray | None], dict[str, Any]]:
-        packed = given.attrs["layout"] == "TND"
-        inputs = {
-            name: tensor.array()[None] if packed and name != "sinks" else tensor.array()
-            for name, tensor in given.inputs.items()
-        }
-        arrays: dict[str, np.ndarray | None] = dict.fromkeys(arg.name for arg in self.spec.tensors)
-        arrays |= {name: inputs[name] for name in ("query", "key", "d_out", "query_rope", "key_rope") if name in inputs}
-        arrays["value"] = inputs.get("value", inputs["key"])
-        arrays["attention_out"] = inputs["out"]
-        arrays["sparse_indices"] = _pad(inputs["sparse_indices"], _BLOCK, -1)
-        for name in _STATS:
-            arrays[name] = _pad(inputs[name], _CUBE, 0)
-        for name, values in given.lengths.items():
-            arrays[name] = _pad(values, _BLOCK, values[-1] if packed else 0)
-        return arrays, dict(given.attrs)
-
-    def from_primitive(self, given: Given, results: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        packed = given.attrs["layout"] == "TND"
-        return {name: results[name][0] if packed else results[name] for name in given.outputs}
-
-    def check_returns(self, given: Given, call: Any) -> None:
-        """The outputs were checked with the inputs; the primitive's padded float32 sums are not the caller's."""
-
-
-def _pad(array: np.ndarray, unit: int, fill: int) -> np.ndarray:
-    """``array`` with its last axis filled up to a multiple of ``unit``."""
-    missing = -array.shape[-1] % unit
-    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)], constant_values=fill) if missing else array
 
 
 def _workspace(names: Mapping[str, Any], product: str) -> int:

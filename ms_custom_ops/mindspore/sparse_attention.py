@@ -1,25 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse attention: the public functions over the generated primitives. Usable in construct and in plain Python.
-
-Whatever decides is static (shapes, dtypes, attributes, ``is None``) and computed by one constexpr per function; the
-rest is tensor code that gives TND tensors a batch axis of 1 and pads rows to whole blocks.
-"""
+"""Sparse attention: the public functions over the generated primitives. Usable in construct and in plain Python."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
-from ms_custom_ops.mindspore import sparse_plan as plans
-from ms_custom_ops.mindspore.attention_plan import Operand
-from ms_custom_ops.mindspore.custom import dtype_name
-from ms_custom_ops.mindspore.lowered import about as shape_dtype
-from ms_custom_ops.mindspore.lowered import about as shape_dtype_or_values
-from ms_custom_ops.mindspore.lowered import pad_last
+from ms_custom_ops.mindspore.lowered import lowered
 from ms_custom_ops.op_impl.sparse_flash_attention.helpers import (
     check_sparse_indices,
     counts_to_prefix_sums,
@@ -42,129 +30,6 @@ __all__ = [
 ]
 
 _UNLIMITED = 9223372036854775807
-
-
-def _operands(tensors: Any) -> list[Any]:
-    return [_operand(entry) for entry in tensors]
-
-
-def _operand(entry: Any) -> Operand:
-    """Of (shape, dtype) of a tensor, (values, None) of a list, (None, None) of None."""
-    shape, dtype = entry
-    if shape is None:
-        return Operand(None, None)
-    if isinstance(dtype, np.dtype):
-        return Operand(tuple(shape), f"{dtype} (a NumPy array)")
-    return Operand(tuple(shape), dtype_name(dtype)) if dtype is not None else Operand(None, None, tuple(shape))
-
-
-def _attention_tuple(plan):
-    p = plan.problem
-    return (
-        p.empty,
-        p.packed,
-        p.n2,
-        p.group,
-        p.stats_shape(),
-        plan.value_dim,
-        plan.rope_dim,
-        plan.pad_k,
-        plan.pad_group,
-        plan.pad_pages,
-        plan.pad_lengths,
-        plan.merged,
-        plan.scale,
-    )
-
-
-@ops.constexpr
-def _plan_attention(tensors, attributes):
-    return _attention_tuple(plans.plan_attention("sparse_flash_attention", *_operands(tensors), *attributes))
-
-
-@ops.constexpr
-def _plan_gradient(tensors, extra, attributes):
-    op = "sparse_flash_attention_grad"
-    operands = _operands(tensors)
-    plan = plans.plan_attention(op, *operands, *attributes)
-    return _attention_tuple(plans.plan_gradient(op, plan, operands[0], *_operands(extra)))
-
-
-@ops.constexpr
-def _plan_indexer(tensors, attributes):
-    plan = plans.plan_indexer("lightning_indexer", *_operands(tensors), *attributes)
-    return (
-        plan.problem.empty,
-        plan.problem.packed,
-        plan.problem.lead_q,
-        plan.pad_weights,
-        plan.pad_pages,
-        plan.pad_lengths,
-    )
-
-
-@ops.constexpr
-def _plan_kl(tensors, attributes):
-    plan = plans.plan_kl("sparse_lightning_indexer_grad_kl_loss", *_operands(tensors), *attributes)
-    return (
-        plan.problem.empty,
-        plan.problem.packed,
-        plan.pad_weights,
-        plan.pad_lengths,
-        plan.pad_k,
-        plan.pad_group,
-        plan.scale,
-    )
-
-
-@ops.constexpr
-def _lengths_tensor(values, pad, packed):
-    filler = (values[-1] if packed else 0,) * pad
-    return Tensor(np.array(tuple(values) + filler, np.int32))
-
-
-def _lengths(lengths, pad, packed):
-    """int32 lengths padded to whole blocks; prefix sums by repeating the last: sequences without tokens."""
-    if lengths is None:
-        return None
-    if isinstance(lengths, (list, tuple)):
-        return _lengths_tensor(tuple(lengths), pad, packed)
-    lengths = ops.cast(ops.stop_gradient(lengths), mstype.int32)
-    if pad == 0:
-        return lengths
-    filler = ops.tile(lengths[-1:], (pad,)) if packed else ops.zeros((pad,), mstype.int32)
-    return ops.concat((lengths, filler), 0)
-
-
-def _pages(table, pad):
-    if table is None:
-        return None
-    return pad_last(ops.cast(ops.stop_gradient(table), mstype.int32), pad, 0.0)
-
-
-def _batched(x, packed):
-    """A batch axis of 1 in front of a packed tensor."""
-    if x is None or not packed:
-        return x
-    return ops.expand_dims(x, 0)
-
-
-def _unbatched(x, packed):
-    return ops.reshape(x, x.shape[1:]) if packed else x
-
-
-def _sink_rows(sinks, query, packed, n2, group, pad):
-    """Sinks (N1,) as rows (B, N2, S1, G padded) of the statistics; MindSpore sums the gradient back."""
-    if sinks is None:
-        return None
-    rows = pad_last(ops.reshape(sinks, (1, n2, 1, group)), pad, 0.0)
-    lead = (1, query.shape[0]) if packed else query.shape[:2]
-    return ops.broadcast_to(rows, (lead[0], n2, lead[1], group + pad))
-
-
-def _nothing():
-    """What stands for an output that was not asked for."""
-    return ops.zeros((0,), mstype.float32)
 
 
 def sparse_flash_attention(
@@ -232,69 +97,31 @@ def sparse_flash_attention(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    tensors = (
-        shape_dtype(query),
-        shape_dtype(key),
-        shape_dtype(value),
-        shape_dtype(sparse_indices),
-        shape_dtype(block_table),
-        shape_dtype_or_values(actual_seq_lengths_query),
-        shape_dtype_or_values(actual_seq_lengths_kv),
-        shape_dtype(query_rope),
-        shape_dtype(key_rope),
-        shape_dtype(sinks),
+    given = (
+        query,
+        key,
+        value,
+        sparse_indices,
+        block_table,
+        actual_seq_lengths_query,
+        actual_seq_lengths_kv,
+        query_rope,
+        key_rope,
+        sinks,
     )
-    plan = _plan_attention(
-        tensors,
-        (scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, pre_tokens, next_tokens, attention_mode),
-    )
-    (
-        empty,
-        packed,
-        n2,
-        group,
-        stats_shape,
-        value_dim,
-        rope_dim,
-        pad_k,
-        pad_group,
-        pad_pages,
-        pad_lengths,
-        merged,
-        scale,
-    ) = plan
-    if empty:
-        stats = ops.zeros(stats_shape, mstype.float32) if return_softmax_lse else _nothing()
-        return ops.zeros(query.shape[:-1] + (value_dim,), query.dtype), stats, stats
-    paged = layout_kv == "PA_BSND"
-    keys = _batched(key, packed and not paged)
-    out, softmax_max, softmax_sum = mco_generated_ops.sparse_flash_attention(
-        _batched(query, packed),
-        keys,
-        keys if merged else _batched(value, packed and not paged),
-        _batched(pad_last(ops.stop_gradient(sparse_indices), pad_k, -1.0), packed),
-        _pages(block_table, pad_pages),
-        _lengths(actual_seq_lengths_query, pad_lengths, packed),
-        _lengths(actual_seq_lengths_kv, pad_lengths, packed and not paged),
-        _batched(query_rope, packed),
-        _batched(key_rope, packed and not paged),
-        _sink_rows(sinks, query, packed, n2, group, pad_group),
-        scale_value=scale,
-        sparse_block_size=sparse_block_size,
-        layout_query=layout_query,
-        layout_kv=layout_kv,
-        sparse_mode=sparse_mode,
-        rope_dim=rope_dim,
-        pre_tokens=pre_tokens,
-        next_tokens=next_tokens,
-        attention_mode=attention_mode,
-        deterministic=deterministic,
-        kv_merged=merged,
-    )
-    out = _unbatched(out, packed)
-    if not return_softmax_lse:
-        return out, _nothing(), _nothing()
-    return (out, _unbatched(softmax_max[..., :group], packed), _unbatched(softmax_sum[..., :group], packed))
+    attrs = {
+        "scale_value": scale_value,
+        "sparse_block_size": sparse_block_size,
+        "layout_query": layout_query,
+        "layout_kv": layout_kv,
+        "sparse_mode": sparse_mode,
+        "pre_tokens": pre_tokens,
+        "next_tokens": next_tokens,
+        "attention_mode": attention_mode,
+        "return_softmax_lse": return_softmax_lse,
+        "deterministic": deterministic,
+    }
+    return lowered("sparse_flash_attention", mco_generated_ops.sparse_flash_attention, given, attrs)
 
 
 def sparse_flash_attention_grad(
@@ -333,67 +160,31 @@ def sparse_flash_attention_grad(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    tensors = (
-        shape_dtype(query),
-        shape_dtype(key),
-        shape_dtype(value),
-        shape_dtype(sparse_indices),
-        (None, None),
-        shape_dtype_or_values(actual_seq_qlen),
-        shape_dtype_or_values(actual_seq_kvlen),
-        shape_dtype(query_rope),
-        shape_dtype(key_rope),
-        (None, None),
+    given = (
+        query,
+        key,
+        value,
+        sparse_indices,
+        d_out,
+        out,
+        softmax_max,
+        softmax_sum,
+        query_rope,
+        key_rope,
+        actual_seq_qlen,
+        actual_seq_kvlen,
     )
-    extra = (shape_dtype(d_out), shape_dtype(out), shape_dtype(softmax_max), shape_dtype(softmax_sum))
-    plan = _plan_gradient(
-        tensors,
-        extra,
-        (scale_value, sparse_block_size, layout, layout, sparse_mode, pre_tokens, next_tokens, attention_mode),
-    )
-    empty, packed, _, _, _, _, rope_dim, pad_k, pad_group, _, pad_lengths, merged, scale = plan
-    if empty:
-        return (
-            ops.zeros_like(query),
-            ops.zeros_like(key),
-            _nothing() if merged else ops.zeros_like(value),
-            _nothing() if query_rope is None else ops.zeros_like(query_rope),
-            _nothing() if key_rope is None else ops.zeros_like(key_rope),
-        )
-    keys = _batched(key, packed)
-    grads = mco_generated_ops.sparse_flash_attention_grad(
-        _batched(query, packed),
-        keys,
-        keys if merged else _batched(value, packed),
-        _batched(pad_last(sparse_indices, pad_k, -1.0), packed),
-        _batched(d_out, packed),
-        _batched(out, packed),
-        _batched(pad_last(softmax_max, pad_group, 0.0), packed),
-        _batched(pad_last(softmax_sum, pad_group, 0.0), packed),
-        None,
-        _lengths(actual_seq_qlen, pad_lengths, packed),
-        _lengths(actual_seq_kvlen, pad_lengths, packed),
-        _batched(query_rope, packed),
-        _batched(key_rope, packed),
-        scale_value=scale,
-        sparse_block_size=sparse_block_size,
-        layout=layout,
-        sparse_mode=sparse_mode,
-        rope_dim=rope_dim,
-        pre_tokens=pre_tokens,
-        next_tokens=next_tokens,
-        attention_mode=attention_mode,
-        deterministic=deterministic,
-        kv_merged=merged,
-    )
-    d_query, d_key, d_value, d_query_rope, d_key_rope = grads[0], grads[1], grads[2], grads[3], grads[4]
-    return (
-        _unbatched(d_query, packed),
-        ops.cast(_unbatched(d_key, packed), key.dtype),
-        _nothing() if merged else ops.cast(_unbatched(d_value, packed), key.dtype),
-        _nothing() if query_rope is None else _unbatched(d_query_rope, packed),
-        _nothing() if key_rope is None else ops.cast(_unbatched(d_key_rope, packed), key.dtype),
-    )
+    attrs = {
+        "scale_value": scale_value,
+        "sparse_block_size": sparse_block_size,
+        "layout": layout,
+        "sparse_mode": sparse_mode,
+        "pre_tokens": pre_tokens,
+        "next_tokens": next_tokens,
+        "attention_mode": attention_mode,
+        "deterministic": deterministic,
+    }
+    return lowered("sparse_flash_attention_grad", mco_generated_ops.sparse_flash_attention_grad, given, attrs)
 
 
 def lightning_indexer(
@@ -433,37 +224,17 @@ def lightning_indexer(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    tensors = (
-        shape_dtype(query),
-        shape_dtype(key),
-        shape_dtype(weights),
-        shape_dtype_or_values(actual_seq_lengths_query),
-        shape_dtype_or_values(actual_seq_lengths_key),
-        shape_dtype(block_table),
-    )
-    plan = _plan_indexer(tensors, (layout_query, layout_key, sparse_count, sparse_mode, pre_tokens, next_tokens))
-    empty, packed, lead, pad_weights, pad_pages, pad_lengths = plan
-    if empty:
-        shape = lead + (1, sparse_count)
-        return ops.full(shape, -1, dtype=mstype.int32), ops.zeros(shape, query.dtype) if return_value else _nothing()
-    paged = layout_key == "PA_BSND"
-    weights = pad_last(ops.cast(ops.stop_gradient(weights), mstype.float32), pad_weights, 0.0)
-    indices, values = mco_generated_ops.lightning_indexer(
-        _batched(ops.stop_gradient(query), packed),
-        _batched(ops.stop_gradient(key), packed and not paged),
-        _batched(weights, packed),
-        _lengths(actual_seq_lengths_query, pad_lengths, packed),
-        _lengths(actual_seq_lengths_key, pad_lengths, packed and not paged),
-        _pages(block_table, pad_pages),
-        layout_query=layout_query,
-        layout_key=layout_key,
-        sparse_count=sparse_count,
-        sparse_mode=sparse_mode,
-    )
-    indices = _unbatched(indices[..., :sparse_count], packed)
-    if not return_value:
-        return indices, _nothing()
-    return indices, ops.cast(_unbatched(values[..., :sparse_count], packed), query.dtype)
+    given = (query, key, weights, actual_seq_lengths_query, actual_seq_lengths_key, block_table)
+    attrs = {
+        "layout_query": layout_query,
+        "layout_key": layout_key,
+        "sparse_count": sparse_count,
+        "sparse_mode": sparse_mode,
+        "pre_tokens": pre_tokens,
+        "next_tokens": next_tokens,
+        "return_value": return_value,
+    }
+    return lowered("lightning_indexer", mco_generated_ops.lightning_indexer, given, attrs)
 
 
 def sparse_lightning_indexer_grad_kl_loss(
@@ -505,54 +276,23 @@ def sparse_lightning_indexer_grad_kl_loss(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    tensors = (
-        shape_dtype(query),
-        shape_dtype(key),
-        shape_dtype(query_index),
-        shape_dtype(key_index),
-        shape_dtype(weights),
-        shape_dtype(sparse_indices),
-        shape_dtype(softmax_max),
-        shape_dtype(softmax_sum),
-        shape_dtype(query_rope),
-        shape_dtype(key_rope),
-        shape_dtype_or_values(actual_seq_qlen),
-        shape_dtype_or_values(actual_seq_klen),
+    given = (
+        query,
+        key,
+        query_index,
+        key_index,
+        weights,
+        sparse_indices,
+        softmax_max,
+        softmax_sum,
+        query_rope,
+        key_rope,
+        actual_seq_qlen,
+        actual_seq_klen,
     )
-    plan = _plan_kl(tensors, (scale_value, layout, sparse_mode))
-    empty, packed, pad_weights, pad_lengths, pad_k, pad_group, scale = plan
-    if empty:
-        return (
-            ops.zeros_like(query_index),
-            ops.zeros_like(key_index),
-            ops.zeros_like(weights),
-            ops.zeros((1,), mstype.float32),
-        )
-    wide = pad_last(ops.cast(weights, mstype.float32), pad_weights, 0.0)
-    d_query, d_key, d_weights, rows = mco_generated_ops.sparse_lightning_indexer_grad_kl_loss(
-        _batched(query, packed),
-        _batched(key, packed),
-        _batched(query_index, packed),
-        _batched(key_index, packed),
-        _batched(wide, packed),
-        _batched(pad_last(sparse_indices, pad_k, -1.0), packed),
-        _batched(pad_last(softmax_max, pad_group, 0.0), packed),
-        _batched(pad_last(softmax_sum, pad_group, 0.0), packed),
-        _batched(query_rope, packed),
-        _batched(key_rope, packed),
-        _lengths(actual_seq_qlen, pad_lengths, packed),
-        _lengths(actual_seq_klen, pad_lengths, packed),
-        scale_value=scale,
-        layout=layout,
-        sparse_mode=sparse_mode,
-        deterministic=deterministic,
-    )
-    heads = weights.shape[-1]
-    return (
-        _unbatched(d_query, packed),
-        ops.cast(_unbatched(d_key, packed), key_index.dtype),
-        ops.cast(_unbatched(d_weights[..., :heads], packed), weights.dtype),
-        ops.reshape(rows[..., :1].sum(), (1,)),
+    attrs = {"scale_value": scale_value, "layout": layout, "sparse_mode": sparse_mode, "deterministic": deterministic}
+    return lowered(
+        "sparse_lightning_indexer_grad_kl_loss", mco_generated_ops.sparse_lightning_indexer_grad_kl_loss, given, attrs
     )
 
 

@@ -11,7 +11,6 @@ from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore.sparse_attention import indexer_kl_loss, lightning_indexer, sparse_flash_attention
-from ms_custom_ops.mindspore.sparse_plan import COUNT_MAX, DIM_MAX, DIM_MULTIPLE, GROUP_MAX, INDEX_DIM_MAX, ROPE_MAX
 
 __all__ = ["SparseMLA"]
 
@@ -123,17 +122,17 @@ class SparseMLA(nn.Cell):
     ):
         super().__init__()
         self.hidden_size = _size("hidden_size", hidden_size)
-        self.num_heads = _size("num_heads", num_heads, GROUP_MAX)
+        self.num_heads = _size("num_heads", num_heads, 128)
         self.q_rank = _size("q_lora_rank", q_lora_rank)
-        self.kv_rank = _size("kv_lora_rank", kv_lora_rank, DIM_MAX, DIM_MULTIPLE)
+        self.kv_rank = _size("kv_lora_rank", kv_lora_rank, 512, 16)
         self.nope_dim = _size("qk_nope_head_dim", qk_nope_head_dim)
-        self.rope_dim = _size("qk_rope_head_dim", qk_rope_head_dim, ROPE_MAX, DIM_MULTIPLE)
+        self.rope_dim = _size("qk_rope_head_dim", qk_rope_head_dim, 64, 16)
         self.v_dim = _size("v_head_dim", v_head_dim)
-        self.index_heads = _size("index_n_heads", index_n_heads, GROUP_MAX)
-        self.index_dim = _size("index_head_dim", index_head_dim, INDEX_DIM_MAX, DIM_MULTIPLE)
-        self.index_topk = _size("index_topk", index_topk, COUNT_MAX)
+        self.index_heads = _size("index_n_heads", index_n_heads, 128)
+        self.index_dim = _size("index_head_dim", index_head_dim, 256, 16)
+        self.index_topk = _size("index_topk", index_topk, 8192)
         # The dense phase selects every token.
-        self.max_length = _size("max_length", max_length, COUNT_MAX)
+        self.max_length = _size("max_length", max_length, 8192)
         if self.index_dim < self.rope_dim:
             _refuse("index_head_dim", index_head_dim, f"at least qk_rope_head_dim = {qk_rope_head_dim}")
         if operand_dtype not in _DTYPES:

@@ -145,10 +145,10 @@ def index_call(**changes: Any) -> Any:
 
 
 INDEXER_REFUSED = {
-    "layout_key": (dict(layout_key="TND"), OpArgumentError, "layout_key is 'TND'; accepted: 'BSND', as layout_query"),
-    "count": (dict(sparse_count=0), OpArgumentError, "sparse_count is 0; accepted: an int from 1 to 8192"),
-    "heads": (dict(key=zeros(2, 40, 2, 32)), OpArgumentError, "head count of key is 2; accepted: 1"),
-    "weights": (dict(weights=zeros(2, 3, 4)), OpArgumentError, "weights is of shape (2, 3, 4); accepted: (2, 3, 3)"),
+    "layout_key": (dict(layout_key="TND"), OpArgumentError, "layout_key, layout_query is layout_key = 'TND' and"),
+    "count": (dict(sparse_count=0), OpArgumentError, "sparse_count is 0; accepted: 1 <= sparse_count <= 8192"),
+    "heads": (dict(key=zeros(2, 40, 2, 32)), OpArgumentError, "axis 2 of key (shape (2, 40, 2, 32)) is 2; accepted: 1"),
+    "weights": (dict(weights=zeros(2, 3, 4)), OpArgumentError, "axis 2 of weights (N1) is 4; accepted: 3"),
     "weights_dtype": (
         dict(weights=zeros(2, 3, 3, dtype=np.float64)),
         OpDtypeError,
@@ -157,7 +157,7 @@ INDEXER_REFUSED = {
     "dim": (
         dict(query=zeros(2, 3, 3, 24), key=zeros(2, 40, 1, 24)),
         OpArgumentError,
-        "head size of query is 24; accepted: a multiple of 16 from 16 to 256",
+        "D is 24 (query axis 3); accepted: D % 16 == 0 and 16 <= D <= 256",
     ),
 }
 
@@ -174,11 +174,10 @@ def test_indexer_refusals(changes: dict, error: type, text: str) -> None:
     [
         (
             dict(softmax_max=zeros(2, 1, 3, 4, dtype=np.float32)),
-            "softmax_max is of shape (2, 1, 3, 4); accepted: (2, 1, 3, 8): "
-            "return_softmax_lse=True in the forward gives it",
+            "axis 3 of softmax_max (N1) is 4; accepted: 8, the N1 of query axis 2",
         ),
-        (dict(query_index=zeros(2, 4, 3, 32)), "query_index, key_index is of shapes (2, 4, 3, 32), (2, 40, 1, 32)"),
-        (dict(key=zeros(2, 40, 2, 64)), "head count of key is 2; accepted: 1"),
+        (dict(query_index=zeros(2, 4, 3, 32)), "axis 1 of query_index (S1) is 4; accepted: 3, the S1"),
+        (dict(key=zeros(2, 40, 2, 64)), "axis 2 of key (shape (2, 40, 2, 64)) is 2; accepted: 1"),
         (dict(scale_value="x"), "scale_value is 'x' (str); accepted: a float"),
     ],
     ids=["statistics", "rows", "key_heads", "scale"],

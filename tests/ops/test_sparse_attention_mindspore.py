@@ -182,24 +182,28 @@ def call(**changes: Any) -> Any:
 
 
 REFUSED = {
-    "layout": (dict(layout_query="SBH"), OpArgumentError, "layout_query is 'SBH'; accepted: BSND or TND"),
-    "layout_kv": (dict(layout_kv="TND"), OpArgumentError, "layout_kv is 'TND'; accepted: 'BSND', as layout_query"),
-    "mode": (dict(sparse_mode=4), OpArgumentError, "sparse_mode is 4; accepted: 0 (no mask) or 3"),
-    "tokens": (dict(pre_tokens=5), OpArgumentError, "pre_tokens is 5; accepted: 9223372036854775807"),
-    "attention_mode": (dict(attention_mode=1), OpArgumentError, "attention_mode is 1; accepted: 0 or 2"),
+    "layout": (dict(layout_query="SBH"), OpArgumentError, "layout_query is 'SBH'; accepted: layout_query in"),
+    "layout_kv": (
+        dict(layout_kv="TND"),
+        OpArgumentError,
+        "layout_kv = 'TND' and layout_query = 'BSND'",
+    ),
+    "mode": (dict(sparse_mode=4), OpArgumentError, "sparse_mode is 4; accepted: sparse_mode in (0, 3)"),
+    "tokens": (dict(pre_tokens=5), OpArgumentError, "pre_tokens = 5; accepted: pre_tokens in"),
+    "attention_mode": (dict(attention_mode=1), OpArgumentError, "attention_mode is 1; accepted: attention_mode in"),
     "block_size": (
         dict(sparse_block_size=129),
         OpArgumentError,
-        "sparse_block_size is 129; accepted: an int from 1 to 128",
+        "sparse_block_size is 129; accepted: 1 <= sparse_block_size <= 128",
     ),
     "scale": (dict(scale_value=None), OpArgumentError, "scale_value is None (NoneType); accepted: a float"),
     "rank": (dict(query=zeros(5, 8, 64)), OpArgumentError, "rank of query is 3 (shape (5, 8, 64)); accepted: 4"),
-    "head_dim": (dict(key=zeros(1, 40, 1, 32)), OpArgumentError, "head size of key is 32; accepted: 64, as query"),
-    "batch": (dict(key=zeros(2, 40, 1, 64)), OpArgumentError, "batch of key is 2; accepted: 1, as query"),
+    "head_dim": (dict(key=zeros(1, 40, 1, 32)), OpArgumentError, "axis 3 of key (D) is 32; accepted: 64, the D"),
+    "batch": (dict(key=zeros(2, 40, 1, 64)), OpArgumentError, "axis 0 of key (B) is 2; accepted: 1, the B"),
     "heads": (
-        dict(key=zeros(1, 40, 3, 64)),
+        dict(query=zeros(1, 5, 129, 64), query_rope=None, key_rope=None),
         OpArgumentError,
-        "head count N1 of query is 8; accepted: a multiple of N2 = 3",
+        "N1, N2 is N1 = 129 (query axis 2) and N2 = 1 (key axis 2); accepted: N2 >= 1 and N1 % N2 == 0",
     ),
     "dtype": (
         dict(query=zeros(1, 5, 8, 64, dtype=np.float32)),
@@ -214,22 +218,22 @@ REFUSED = {
     "value": (
         dict(value=zeros(1, 39, 1, 64)),
         OpArgumentError,
-        "value is of shape (1, 39, 1, 64); accepted: (1, 40, 1, 'any')",
+        "axis 1 of value (S2) is 39; accepted: 40, the S2 of key axis 1",
     ),
     "one_rope": (
         dict(key_rope=None),
         OpArgumentError,
-        "query_rope, key_rope is only query_rope; accepted: both or neither",
+        "key_rope = absent and query_rope = given; accepted: present(query_rope) == present(key_rope)",
     ),
     "rope_size": (
         dict(query_rope=zeros(1, 5, 8, 24), key_rope=zeros(1, 40, 1, 24)),
         OpArgumentError,
-        "head size of query_rope is 24; accepted: a multiple of 16 from 16 to 64",
+        "R is 24 (query_rope axis 3); accepted: R % 16 == 0 and 16 <= R <= 64",
     ),
     "indices": (
         dict(sparse_indices=zeros(1, 5, 16, dtype=np.int32)),
         OpArgumentError,
-        "sparse_indices is of shape (1, 5, 16); accepted: (1, 5, 1, 'K')",
+        "rank of sparse_indices is 3 (shape (1, 5, 16)); accepted: 4, shape (B, S1, N2, K)",
     ),
     "index_dtype": (
         dict(sparse_indices=zeros(1, 5, 1, 16, dtype=np.int64)),
@@ -239,29 +243,29 @@ REFUSED = {
     "counts": (
         dict(actual_seq_lengths_query=[6]),
         OpArgumentError,
-        "actual_seq_lengths_query is [6]; accepted: counts from 0 to 5",
+        "actual_seq_lengths_query is [6]; accepted: integers from 0 to 5",
     ),
     "lengths": (
         dict(actual_seq_lengths_kv=[6, 7]),
         OpArgumentError,
-        "actual_seq_lengths_kv is 2 lengths; accepted: one per sequence, B = 1",
+        "axis 0 of actual_seq_lengths_kv (B) is 2; accepted: 1, the B of query axis 0",
     ),
     "numpy_lengths": (
         dict(actual_seq_lengths_kv=np.array([6], np.int32)),
         OpDtypeError,
-        "dtype of actual_seq_lengths_kv is int32 (a NumPy array); accepted: int32 or int64 of a Mind",
+        "dtype of actual_seq_lengths_kv is int32 (a NumPy array); accepted: int32 or int64",
     ),
     "block_table": (
         dict(block_table=zeros(1, 8, dtype=np.int32)),
         OpArgumentError,
-        "block_table is given; accepted: None, unless the keys are PA_BSND",
+        "block_table = given; accepted: layout_kv == 'PA_BSND' or not present(block_table)",
     ),
     "no_block_table": (
         dict(layout_kv="PA_BSND"),
         OpArgumentError,
-        "block_table, actual_seq_lengths_kv is None; accepted: both",
+        "actual_seq_lengths_kv = absent and block_table = absent; accepted: layout_kv != 'PA_BSND' or",
     ),
-    "sinks": (dict(sinks=zeros(7, dtype=np.float32)), OpArgumentError, "sinks is of shape (7,); accepted: (8,)"),
+    "sinks": (dict(sinks=zeros(7, dtype=np.float32)), OpArgumentError, "axis 0 of sinks (N1) is 7; accepted: 8"),
 }
 
 
@@ -283,10 +287,10 @@ def test_refusal_in_a_graph() -> None:
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        (dict(out=zeros(1, 5, 8, 32)), "out is of shape (1, 5, 8, 32); accepted: (1, 5, 8, 64), as query"),
+        (dict(out=zeros(1, 5, 8, 32)), "axis 3 of out (DV) is 32; accepted: 64, the DV of value axis 3"),
         (
             dict(softmax_sum=zeros(1, 1, 5, 16, dtype=np.float32)),
-            "softmax_sum is of shape (1, 1, 5, 16); accepted: (1, 1, 5, 8)",
+            "axis 3 of softmax_sum (shape (1, 1, 5, 16)) is 16; accepted: 8 (N1 // N2",
         ),
     ],
     ids=["out", "softmax_sum"],
