@@ -8,10 +8,8 @@ from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
-from ms_custom_ops.mindspore.attention_plan import Operand
-from ms_custom_ops.mindspore.custom import dtype_name
 from ms_custom_ops.mindspore.flash_attention import flash_attention
-from ms_custom_ops.mindspore.lowered import about as shape_dtype
+from ms_custom_ops.mindspore.lowered import about, operand_of
 from ms_custom_ops.mindspore.score_plan import OP, check
 
 _BITS = Tensor(np.array([1, 2, 4, 8, 16, 32, 64, 128], np.uint8))
@@ -20,10 +18,7 @@ _BITS = Tensor(np.array([1, 2, 4, 8, 16, 32, 64, 128], np.uint8))
 @ops.constexpr
 def _plan(operands, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens):
     names = ("query", "key", "value", "real_shift", "drop_mask", "attn_mask")
-    named = {
-        name: Operand(None, None) if shape is None else Operand(tuple(shape), dtype_name(dtype))
-        for name, (shape, dtype) in zip(names, operands, strict=True)
-    }
+    named = {name: operand_of(entry) for name, entry in zip(names, operands, strict=True)}
     return check(named, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens)
 
 
@@ -131,14 +126,7 @@ def flash_attention_score(
         _refuse_unsupported("actual_seq_qlen (layout TND)")
     if actual_seq_kvlen is not None:
         _refuse_unsupported("actual_seq_kvlen (layout TND)")
-    operands = (
-        shape_dtype(query),
-        shape_dtype(key),
-        shape_dtype(value),
-        shape_dtype(real_shift),
-        shape_dtype(drop_mask),
-        shape_dtype(attn_mask),
-    )
+    operands = (about(query), about(key), about(value), about(real_shift), about(drop_mask), about(attn_mask))
     axes, mode = _plan(operands, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens)
     b, n1, n2, s1, s2, d = axes
     _check_value(key.shape, value.shape)

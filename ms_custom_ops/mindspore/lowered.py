@@ -129,16 +129,6 @@ def pad(x, axis, count, value):
     return ops.concat((x, ops.cast(ops.full(shape, value, dtype=mstype.float32), x.dtype)), axis)
 
 
-def pad_last(x, count, value):
-    """``count`` elements of ``value`` appended to the last axis."""
-    return x if count == 0 else pad(x, x.ndim - 1, count, value)
-
-
-def take_last(x, count):
-    """The first ``count`` elements of the last axis."""
-    return x if x.shape[-1] == count else _step(x, ("cut", x.ndim - 1, count), ())
-
-
 def _cut(x, axis, count):
     if axis == x.ndim - 1:
         return x[..., :count]

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from ms_custom_ops.errors import OpDtypeError, describe
-from ms_custom_ops.mindspore.attention_plan import Operand, Shape, refuse, static_shape
+from ms_custom_ops.errors import OpArgumentError, OpDtypeError, describe
+from ms_custom_ops.registry.public import Operand
+from ms_custom_ops.registry.spec import Shape
 
 OP = "flash_attention_score"
 UNLIMITED = 2147483647
@@ -31,12 +32,19 @@ class Sizes:
 
 
 def _refuse(argument: str, given: object, accepted: object) -> None:
-    refuse(argument, given, accepted, OP)
+    raise OpArgumentError(describe(OP, argument, given, accepted))
+
+
+def _static_shape(name: str, shape: Shape) -> Shape:
+    """``shape``; a dynamic one is refused."""
+    if any(size is None or size < 0 for size in shape):
+        _refuse(name, f"of shape {shape}", "a static shape; dynamic shapes are not supported")
+    return shape
 
 
 def _axes(name: str, operand: Operand, layout: str) -> tuple[int, int, int | None, int]:
     """(B, S, N or None, D or H) of one tensor."""
-    shape = static_shape(name, operand.shape or (), OP)
+    shape = _static_shape(name, operand.shape or ())
     if len(shape) != LAYOUTS[layout].count(",") + 1:
         _refuse(f"rank of {name}", f"{len(shape)} (shape {shape})", f"shape {LAYOUTS[layout]} of input_layout {layout}")
     if layout == "BNSD":
@@ -80,7 +88,7 @@ def _check_mask(mask: Operand, mode: int, z: Sizes) -> None:
         raise OpDtypeError(describe(OP, "dtype of attn_mask", mask.dtype, "bool or uint8"))
     full = ((z.b, z.n1, z.s1, z.s2), (z.b, 1, z.s1, z.s2), (z.s1, z.s2))
     accepted = full if mode in (0, 1) else (COMPRESSED_MASK,)
-    if static_shape("attn_mask", mask.shape, OP) not in accepted:
+    if _static_shape("attn_mask", mask.shape) not in accepted:
         _refuse("attn_mask", f"of shape {mask.shape}", " or ".join(map(str, accepted)) + f" in sparse_mode {mode}")
 
 
@@ -90,7 +98,7 @@ def _check_shift(shift: Operand, dtype: str | None, z: Sizes) -> None:
     if shift.dtype != dtype:
         raise OpDtypeError(describe(OP, "dtype of real_shift", shift.dtype, f"{dtype}, the dtype of query"))
     accepted = ((z.b, z.n1, z.s1, z.s2), (1, z.n1, z.s1, z.s2))
-    if static_shape("real_shift", shift.shape, OP) not in accepted:
+    if _static_shape("real_shift", shift.shape) not in accepted:
         _refuse(
             "real_shift",
             f"of shape {shift.shape}",
@@ -109,7 +117,7 @@ def _check_dropout(drop: Operand, keep_prob: Any, z: Sizes) -> None:
         _refuse("drop_mask", "given with keep_prob 1.0", "None when keep_prob is 1.0")
     if drop.dtype != "uint8":
         raise OpDtypeError(describe(OP, "dtype of drop_mask", drop.dtype, "uint8, eight positions per element"))
-    if z.s2 % 8 or static_shape("drop_mask", drop.shape, OP) != (z.b, z.n1, z.s1, z.s2 // 8):
+    if z.s2 % 8 or _static_shape("drop_mask", drop.shape) != (z.b, z.n1, z.s1, z.s2 // 8):
         _refuse(
             "drop_mask",
             f"of shape {drop.shape}",
