@@ -192,13 +192,16 @@ class Interface:
 
 
 def _asked(value: Any) -> bool:
-    """Whether an output is wanted, by the tensor or the bool attribute that it goes with."""
-    return value is not None and value is not False
+    """Whether an output is wanted, by the tensor or the bool attribute that it goes with; what is neither is refused
+    elsewhere."""
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    return value is not None and not isinstance(value, (int, float, str))
 
 
 def _parameters(spec: OpSpec) -> tuple[Parameter, ...]:
     form = spec.public or spec
-    docs = {item.name: item.doc for item in (*spec.args, *spec.returns)}
+    docs = {arg.name: arg.doc for arg in spec.args} | {ret.name: ret.doc for ret in spec.returns}
     inputs = [
         Parameter(
             arg.name,

@@ -89,7 +89,7 @@ def _bytes(op: str, workspace: Any) -> int | None:
     """Size of a workspace; None for an address, whose size cannot be seen."""
     if workspace is None:
         return 0
-    if isinstance(workspace, Integral) and not isinstance(workspace, bool) and workspace >= 0:
+    if isinstance(workspace, Integral) and not isinstance(workspace, bool) and int(workspace) >= 0:
         return None if workspace else 0
     size = getattr(workspace, "nbytes", None)
     if isinstance(size, Integral):

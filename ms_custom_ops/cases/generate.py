@@ -151,7 +151,8 @@ class _Maker:
         steps = lower_call(self.op.name, operands, case.attrs)[1]
         if not steps.empty:
             chains = steps.inputs.items()
-            shapes, dtypes = {n: x and x.shape for n, x in chains}, {n: x and x.dtype for n, x in chains}
+            shapes = {n: None if x is None else x.shape for n, x in chains}
+            dtypes = {n: None if x is None else x.dtype for n, x in chains}
             self.op.check_call(shapes, dtypes, steps.attributes, self.soc)
 
     def plan(self, symbols: Mapping[str, int], row: DtypeRow, steps: Sequence[int], label: str) -> PlannedCase:

@@ -203,7 +203,7 @@ def made(entry, tensors):
 
 
 def _outputs(entries, tensors):
-    found = ()
+    found: Any = ()
     for entry in entries:
         found = found + (ops.zeros((0,), mstype.float32) if entry is None else made(entry, tensors),)
     return found
@@ -215,7 +215,7 @@ def lowered(op, primitive, given, attrs):
     ``primitive``: the generated function. ``given``: its tensor arguments in the order of the op's public form:
     tensors, None or lists. ``attrs``: a dict of its attributes.
     """
-    operands = ()
+    operands: Any = ()
     for x in given:
         operands = operands + (about(x),)
     empty, inputs, attributes, computed, outputs, single = _plan(op, operands, attrs)
@@ -224,7 +224,7 @@ def lowered(op, primitive, given, attrs):
     tensors = given
     for function, source, parameters in computed:
         tensors = tensors + (functions.compute(function, tensors, source, parameters) if function else source)
-    prepared = ()
+    prepared: Any = ()
     for entry in inputs:
         prepared = prepared + (None if entry is None else made(entry, tensors),)
     results = primitive(*prepared, **attributes)

@@ -222,9 +222,10 @@ def asked(flag: str | None, attrs: dict[str, Any]) -> bool:
 
 def of_mindspore(op: str, given: dict[str, Any], attrs: dict[str, Any]) -> dict[str, np.ndarray]:
     tensors = {name: Tensor(x) if isinstance(x, np.ndarray) else x for name, x in given.items()}
-    found = getattr(mco.ops, op)(**tensors, **attrs)
     public = get_op(op).public
     assert public is not None
+    tensors = {**{arg.name: None for arg in public.args if arg.optional}, **tensors}
+    found = getattr(mco.ops, op)(**tensors, **attrs)
     outputs = found if isinstance(found, tuple) else (found,)
     found = {ret.name: x.asnumpy() for ret, x in zip(public.returns, outputs, strict=True)}
     return {ret.name: found[ret.name] for ret in public.returns if asked(ret.present_if, attrs)}
