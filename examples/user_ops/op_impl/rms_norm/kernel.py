@@ -27,18 +27,25 @@ class Rows(Kernel):
 
     def load(self, name, row, buffer):
         """Row ``row`` of tensor ``name`` as float32."""
-        dtype, source = self.problem.dtype, self.gm[name][row * self.width]
-        narrow = dtype != "float32"
-        self.move(self.buffers["narrow" if narrow else buffer][0], source, dtype, self.width)
-        if narrow:
-            self.vector.convert(self.buffers[buffer], self.buffers["narrow"], self.width)
+        dtype, target = self.problem.dtype, self.buffers[buffer]
+        source = target if dtype == "float32" else self.buffers["narrow"]
+        self.move(source[0], self.gm[name][row * self.width], dtype, self.width)
+        if source is not target:
+            self.vector.convert(target, source, self.width)
 
     def store(self, name, row, buffer):
         """The other way."""
-        dtype, narrow = self.problem.dtype, self.problem.dtype != "float32"
-        if narrow:
-            self.vector.convert(self.buffers["narrow"], self.buffers[buffer], self.width, round_mode_to(dtype))
-        self.move(self.gm[name][row * self.width], self.buffers["narrow" if narrow else buffer][0], dtype, self.width)
+        dtype, source = self.problem.dtype, self.buffers[buffer]
+        if dtype != "float32":
+            self.vector.convert(self.buffers["narrow"], source, self.width, round_mode_to(dtype))
+            source = self.buffers["narrow"]
+        self.move(self.gm[name][row * self.width], source[0], dtype, self.width)
+
+    def first(self):
+        """The first element of ``total`` in a register."""
+        scalar = self.tik.Scalar("float32")
+        scalar.set_as(self.buffers["total"][0])
+        return scalar
 
     def mean(self, a, b):
         """Mean of a * b over the row, in the first element of ``total``."""
@@ -49,12 +56,6 @@ class Rows(Kernel):
         self.tik.vec_add(LANES, total[0], product[0], total[0], repeats, 0, REPEAT_BLOCKS, 0)
         self.tik.vcadd(LANES, total[0], total[0], 1, 1, 1, REPEAT_BLOCKS)
         self.vector.muls(total, total, 1.0 / self.width, 1)
-
-    def scalar_of(self, tile):
-        """The first element in a register."""
-        scalar = self.tik.Scalar("float32")
-        scalar.set_as(tile[0])
-        return scalar
 
 
 class Forward(Rows):
@@ -69,7 +70,7 @@ class Forward(Rows):
         v.adds(total, total, self.call.attrs["eps"], 1)
         self.tik.vsqrt(1, total[0], total[0], 1, 1, 1, REPEAT_BLOCKS, REPEAT_BLOCKS)
         v.div(total, b["ones"], total, 1)
-        rstd = self.scalar_of(total)
+        rstd = self.first()
         v.muls(b["x"], b["x"], rstd, n)
         v.mul(b["x"], b["x"], b["weight"], n)
         self.store("y", row, "x")
@@ -93,12 +94,12 @@ class Backward(Rows):
         self.load("x", row, "x")
         self.load("dy", row, "dy")
         self.move(b["total"][0], self.gm["rstd"][row * BLOCK], "float32", BLOCK)
-        rstd = self.scalar_of(b["total"])
+        rstd = self.first()
         v.muls(b["x"], b["x"], rstd, n)
         v.mul_add(b["dweight"], b["dy"], b["x"], n)
         v.mul(b["dy"], b["dy"], b["weight"], n)
         self.mean("dy", "x")
-        v.muls(b["x"], b["x"], self.scalar_of(b["total"]), n)
+        v.muls(b["x"], b["x"], self.first(), n)
         v.sub(b["x"], b["dy"], b["x"], n)
         v.muls(b["x"], b["x"], rstd, n)
         self.store("dx", row, "x")
