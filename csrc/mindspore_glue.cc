@@ -145,7 +145,7 @@ void ReadAttributes(AotExtra* extra, OpData* data) {
     if (!extra->HasAttr(name)) {
       throw Error(
           std::string("attribute ") + name +
-          " is missing: mco_op runs only the primitives of ms_custom_ops.mco_generated_ops of the same release");
+          " is missing: mco_op runs only the primitives of ms_custom_ops.mco_generated_ops_primitives of the same release");
     }
   }
   data->op = extra->GetAttrStr("mco_op");

@@ -92,7 +92,7 @@ def info(scope: Scope, op: str) -> None:
 
 @main.command()
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 and print the diff when a file differs.")
-@click.option("--output", type=FOLDER, default=None, help="Folder of the generated file; default: beside the ops.")
+@click.option("--output", type=FOLDER, default=None, help="Folder of the generated files; default: beside the ops.")
 @click.pass_obj
 def gen(scope: Scope, check: bool, output: Path | None) -> None:
     """Write the primitives and functions of the ops from the op_info files."""
@@ -103,26 +103,26 @@ def gen(scope: Scope, check: bool, output: Path | None) -> None:
     own = any(package.is_own for package in scope.packages()) and scope.op_info is None and output is None
     root = instructions.checkout() if own else None
     if output is not None or scope.op_info is not None:
-        places = [(scope.registry(), output or generate.output_folder(), generate.GENERATED_FILE, None)]
+        places = [(scope.registry(), output or generate.output_folder(), None, generate.OWN_MODULE)]
     if not check:
-        for registry, folder, name, base in places:
+        for place in places:
             try:
-                written = generate.write(registry, folder, name, base)
+                written = generate.write(*place)
             except OSError as error:
-                raise click.ClickException(f"{folder / name} cannot be written: {error}") from error
-            if written is not None:
-                click.echo(f"wrote {written}")
+                raise click.ClickException(f"{place[1]} cannot be written: {error}") from error
+            for path in written:
+                click.echo(f"wrote {path}")
         for path in instructions.write(root) if root else []:
             click.echo(f"wrote {path}")
     else:
-        diffs = {folder / name: generate.drift(registry, folder, name, base) for registry, folder, name, base in places}
+        diffs = {place[1]: generate.drift(*place) for place in places}
         rows = instructions.drift(root) if root else ""
-        stale = [f"{path} differs from op_info" for path, diff in diffs.items() if diff]
+        stale = [f"generated files in {folder} differ from op_info" for folder, diff in diffs.items() if diff]
         stale += ["csrc/*.inc or docs/instructions.md differ from ms_custom_ops/program"] if rows else []
         if stale:
             click.echo("".join(diffs.values()) + rows, nl=False)
             raise click.ClickException(f"{'; '.join(stale)}; run: ms-custom-ops gen")
-        click.echo("the generated file agrees with op_info")
+        click.echo("generated files agree with op_info")
         if own:
             agree = "agree" if root else "are not here to compare (an installed package)"
             click.echo(f"the files made from the instruction table {agree}")

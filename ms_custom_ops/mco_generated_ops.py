@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Primitives and functions of the ops: generated from op_info/*.yaml by ms-custom-ops gen; do not edit.
+"""Functions of the ops: generated from op_info/*.yaml by ms-custom-ops gen; do not edit.
 
-The functions call the primitives with names and defaults, in construct as in plain Python: an absent
-optional tensor is passed as ABSENT, and ``present`` has one flag per optional tensor, in order. Padding,
-mask forms and empty batches are the business of ms_custom_ops.ops, which calls these.
+They call the primitives with names and defaults, in construct as in plain Python. Padding, mask
+forms and empty batches are the business of ms_custom_ops.ops, which calls these.
 """
 from __future__ import annotations
 
-from mindspore import Tensor, ops
+from mindspore import Tensor
 
-from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive, prim_cache
-
-
-class BwdDadtCumsum(OpPrimitive):
-    OP = "bwd_dadt_cumsum"
+from ms_custom_ops.mindspore.custom import ABSENT, prim_cache
+from ms_custom_ops.mco_generated_ops_primitives import (
+    BwdDadtCumsum, BwdDadtFused, BwdDtrapDdt, BwdSegsumDadt, DacsSegsum, FlashAttention, FlashAttentionGrad,
+    LightningIndexer, Mamba3ChunkScan, Mamba3ChunkScanGrad, SegsumDecay, SparseFlashAttention,
+    SparseFlashAttentionGrad, SparseLightningIndexerGradKlLoss, SsdChunkScan, SsdChunkScanGrad)
 
 
 def bwd_dadt_cumsum(
@@ -44,10 +43,6 @@ def bwd_dadt_cumsum(
     present = ()
     primitive = prim_cache(BwdDadtCumsum)(present, chunk_size)
     return primitive(ddA_cs, ddA_cs_rev, dA_cs, dA_cs_rev)
-
-
-class BwdDadtFused(OpPrimitive):
-    OP = "bwd_dadt_fused"
 
 
 def bwd_dadt_fused(
@@ -89,10 +84,6 @@ def bwd_dadt_fused(
     return primitive(dSSdA, SSdA, ddA_cs, ddA_cs_rev, dA_cs, dA_cs_rev, lengths)
 
 
-class BwdDtrapDdt(OpPrimitive):
-    OP = "bwd_dtrap_ddt"
-
-
 def bwd_dtrap_ddt(
     trap: Tensor, dt: Tensor, dfactor: Tensor, dgamma_diag: Tensor,
     cu_seqlens: Tensor | None = None) -> tuple[Tensor, ...]:
@@ -121,10 +112,6 @@ def bwd_dtrap_ddt(
     cu_seqlens = ABSENT if cu_seqlens is None else cu_seqlens
     primitive = prim_cache(BwdDtrapDdt)(present)
     return primitive(trap, dt, dfactor, dgamma_diag, cu_seqlens)
-
-
-class BwdSegsumDadt(OpPrimitive):
-    OP = "bwd_segsum_dadt"
 
 
 def bwd_segsum_dadt(
@@ -167,10 +154,6 @@ def bwd_segsum_dadt(
     return primitive(dSSdA, SSdA, ddt_out, lengths)
 
 
-class DacsSegsum(OpPrimitive):
-    OP = "dacs_segsum"
-
-
 def dacs_segsum(da: Tensor, *, chunk_size: int) -> tuple[Tensor, ...]:
     """Sums of da inside chunks: da_cs[i] = sum over k <= i, da_cs_rev[i] = sum over k > i, segsum[i,j] = sum
     over j < k <= i for i > j and 0 elsewhere; each clamped at 0 from above.
@@ -200,10 +183,6 @@ def dacs_segsum(da: Tensor, *, chunk_size: int) -> tuple[Tensor, ...]:
     present = ()
     primitive = prim_cache(DacsSegsum)(present, chunk_size)
     return primitive(da)
-
-
-class FlashAttentionGrad(OpPrimitive):
-    OP = "flash_attention_grad"
 
 
 def flash_attention_grad(
@@ -286,20 +265,6 @@ def flash_attention_grad(
         drop_mask, actual_seq_qlen, actual_seq_kvlen)
 
 
-class LightningIndexer(OpPrimitive):
-    OP = "lightning_indexer"
-
-    def gradient(self, present, layout_query, layout_key, sparse_count, sparse_mode):
-        def bprop(
-            query, key, weights, actual_seq_lengths_query, actual_seq_lengths_key, block_table, out, dout):
-            return (
-                ops.zeros_like(query), ops.zeros_like(key), ops.zeros_like(weights),
-                ops.zeros_like(actual_seq_lengths_query), ops.zeros_like(actual_seq_lengths_key),
-                ops.zeros_like(block_table))
-
-        return bprop
-
-
 def lightning_indexer(
     query: Tensor, key: Tensor, weights: Tensor, actual_seq_lengths_query: Tensor | None = None,
     actual_seq_lengths_key: Tensor | None = None, block_table: Tensor | None = None, *,
@@ -361,10 +326,6 @@ def lightning_indexer(
     return primitive(query, key, weights, actual_seq_lengths_query, actual_seq_lengths_key, block_table)
 
 
-class Mamba3ChunkScanGrad(OpPrimitive):
-    OP = "mamba3_chunk_scan_grad"
-
-
 def mamba3_chunk_scan_grad(
     v: Tensor, da: Tensor, factor: Tensor, gamma: Tensor, k: Tensor, q: Tensor, initial_states: Tensor,
     d_o: Tensor, d_final_states: Tensor, first_chunks: Tensor | None = None, *, chunk_size: int = 64,
@@ -418,10 +379,6 @@ def mamba3_chunk_scan_grad(
     first_chunks = ABSENT if first_chunks is None else first_chunks
     primitive = prim_cache(Mamba3ChunkScanGrad)(present, chunk_size, rank)
     return primitive(v, da, factor, gamma, k, q, initial_states, d_o, d_final_states, first_chunks)
-
-
-class SparseFlashAttentionGrad(OpPrimitive):
-    OP = "sparse_flash_attention_grad"
 
 
 def sparse_flash_attention_grad(
@@ -514,10 +471,6 @@ def sparse_flash_attention_grad(
         actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope)
 
 
-class SparseLightningIndexerGradKlLoss(OpPrimitive):
-    OP = "sparse_lightning_indexer_grad_kl_loss"
-
-
 def sparse_lightning_indexer_grad_kl_loss(
     query: Tensor, key: Tensor, query_index: Tensor, key_index: Tensor, weights: Tensor,
     sparse_indices: Tensor, softmax_max: Tensor, softmax_sum: Tensor, query_rope: Tensor | None = None,
@@ -592,10 +545,6 @@ def sparse_lightning_indexer_grad_kl_loss(
         key_rope, actual_seq_lengths_query, actual_seq_lengths_kv)
 
 
-class SsdChunkScanGrad(OpPrimitive):
-    OP = "ssd_chunk_scan_grad"
-
-
 def ssd_chunk_scan_grad(
     x: Tensor, da: Tensor, b: Tensor, c: Tensor, initial_states: Tensor, dy: Tensor, d_final_states: Tensor,
     first_chunks: Tensor | None = None, *, chunk_size: int = 64) -> tuple[Tensor, ...]:
@@ -642,29 +591,6 @@ def ssd_chunk_scan_grad(
     first_chunks = ABSENT if first_chunks is None else first_chunks
     primitive = prim_cache(SsdChunkScanGrad)(present, chunk_size)
     return primitive(x, da, b, c, initial_states, dy, d_final_states, first_chunks)
-
-
-class FlashAttention(OpPrimitive):
-    OP = "flash_attention"
-
-    def gradient(
-        self, present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
-        next_block_num, tiling_stgy_name, high_precision):
-        flash_attention_grad = FlashAttentionGrad(
-            present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
-            next_block_num, tiling_stgy_name, high_precision)
-
-        def bprop(
-            query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, out,
-            dout):
-            grad_query, grad_key, grad_value = flash_attention_grad(
-                query, key, value, out[0], dout[0], out[1], out[2], attn_mask, real_shift, drop_mask,
-                actual_seq_qlen, actual_seq_kvlen)
-            return (
-                grad_query, grad_key, grad_value, ops.zeros_like(attn_mask), ops.zeros_like(real_shift),
-                ops.zeros_like(drop_mask), ops.zeros_like(actual_seq_qlen), ops.zeros_like(actual_seq_kvlen))
-
-        return bprop
 
 
 def flash_attention(
@@ -742,22 +668,6 @@ def flash_attention(
     return primitive(query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)
 
 
-class Mamba3ChunkScan(OpPrimitive):
-    OP = "mamba3_chunk_scan"
-
-    def gradient(self, present, chunk_size, rank):
-        mamba3_chunk_scan_grad = Mamba3ChunkScanGrad(present, chunk_size, rank)
-
-        def bprop(v, da, factor, gamma, k, q, initial_states, first_chunks, out, dout):
-            grad_v, grad_da, grad_factor, grad_gamma, grad_k, grad_q, grad_initial_states = mamba3_chunk_scan_grad(
-                v, da, factor, gamma, k, q, initial_states, dout[0], dout[1], first_chunks)
-            return (
-                grad_v, grad_da, grad_factor, grad_gamma, grad_k, grad_q, grad_initial_states,
-                ops.zeros_like(first_chunks))
-
-        return bprop
-
-
 def mamba3_chunk_scan(
     v: Tensor, da: Tensor, factor: Tensor, gamma: Tensor, k: Tensor, q: Tensor, initial_states: Tensor,
     first_chunks: Tensor | None = None, *, chunk_size: int = 64, rank: int = 1) -> tuple[Tensor, ...]:
@@ -810,19 +720,6 @@ def mamba3_chunk_scan(
     return primitive(v, da, factor, gamma, k, q, initial_states, first_chunks)
 
 
-class SegsumDecay(OpPrimitive):
-    OP = "segsum_decay"
-
-    def gradient(self, present, chunk_size):
-        bwd_segsum_dadt = BwdSegsumDadt((False,), chunk_size, "query_key")
-
-        def bprop(da, out, dout):
-            grad_da = bwd_segsum_dadt(dout[0], out[1], ops.zeros_like(da), ABSENT)
-            return (ops.cast(grad_da, da.dtype),)
-
-        return bprop
-
-
 def segsum_decay(da: Tensor, *, chunk_size: int) -> tuple[Tensor, ...]:
     """Decay between the steps of a chunk: decay[i,j] = exp(sum of da[k] over j < k <= i) for query i > key j, 0
     elsewhere; the sum is clamped at 0 from above.
@@ -850,32 +747,6 @@ def segsum_decay(da: Tensor, *, chunk_size: int) -> tuple[Tensor, ...]:
     present = ()
     primitive = prim_cache(SegsumDecay)(present, chunk_size)
     return primitive(da)
-
-
-class SparseFlashAttention(OpPrimitive):
-    OP = "sparse_flash_attention"
-
-    def gradient(
-        self, present, scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, rope_dim,
-        pre_tokens, next_tokens, attention_mode, deterministic, kv_merged):
-        sparse_flash_attention_grad = SparseFlashAttentionGrad(
-            (present[5], present[1], present[2], present[3], present[4]), scale_value, sparse_block_size,
-            sparse_mode, rope_dim, pre_tokens, next_tokens, attention_mode, layout_query, deterministic,
-            kv_merged)
-
-        def bprop(
-            query, key, value, sparse_indices, block_table, actual_seq_lengths_query, actual_seq_lengths_kv,
-            query_rope, key_rope, sinks, out, dout):
-            grad_query, grad_key, grad_value, grad_query_rope, grad_key_rope, grad_sinks = sparse_flash_attention_grad(
-                query, key, value, sparse_indices, dout[0], out[0], out[1], out[2], sinks,
-                actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope)
-            return (
-                grad_query, ops.cast(grad_key, key.dtype), ops.cast(grad_value, value.dtype),
-                ops.zeros_like(sparse_indices), ops.zeros_like(block_table),
-                ops.zeros_like(actual_seq_lengths_query), ops.zeros_like(actual_seq_lengths_kv),
-                grad_query_rope, ops.cast(grad_key_rope, key_rope.dtype), ops.cast(grad_sinks, sinks.dtype))
-
-        return bprop
 
 
 def sparse_flash_attention(
@@ -972,20 +843,6 @@ def sparse_flash_attention(
     return primitive(
         query, key, value, sparse_indices, block_table, actual_seq_lengths_query, actual_seq_lengths_kv,
         query_rope, key_rope, sinks)
-
-
-class SsdChunkScan(OpPrimitive):
-    OP = "ssd_chunk_scan"
-
-    def gradient(self, present, chunk_size):
-        ssd_chunk_scan_grad = SsdChunkScanGrad(present, chunk_size)
-
-        def bprop(x, da, b, c, initial_states, first_chunks, out, dout):
-            grad_x, grad_da, grad_b, grad_c, grad_initial_states = ssd_chunk_scan_grad(
-                x, da, b, c, initial_states, dout[0], dout[1], first_chunks)
-            return (grad_x, grad_da, grad_b, grad_c, grad_initial_states, ops.zeros_like(first_chunks))
-
-        return bprop
 
 
 def ssd_chunk_scan(

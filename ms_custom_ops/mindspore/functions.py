@@ -8,12 +8,13 @@ import sys
 import threading
 from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
+from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
 from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.registry import OpPackage, OpSpec, package_of
-from ms_custom_ops.registry.generate import current_file
+from ms_custom_ops.registry.generate import current_files
 
 _lock = threading.RLock()
 
@@ -27,8 +28,8 @@ class _SourceLoader(SourceFileLoader):
 
 
 def module_of(package: OpPackage) -> ModuleType:
-    """The generated module of a package; for a user's package its file is written first where it is missing or older
-    than the op_info files.
+    """The generated functions of a package; for a user's package the files are written first where they are missing or
+    older than the op_info files.
 
     Raises:
         OpInfoError: the file is needed and cannot be written.
@@ -38,17 +39,21 @@ def module_of(package: OpPackage) -> ModuleType:
     name = f"{package.name}.{package.generated}"
     with _lock:
         if name not in sys.modules:
-            path = current_file(package)
-            spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[name] = module  # MindSpore's graph compiler asks for it by name
-            try:
-                spec.loader.exec_module(module)
-            except BaseException:
-                del sys.modules[name]
-                raise
+            for path in current_files(package):  # the functions come last and import the primitives
+                _load(f"{package.name}.{path.stem}", path)
         return sys.modules[name]
+
+
+def _load(name: str, path: Path) -> None:
+    spec = importlib.util.spec_from_file_location(name, path, loader=_SourceLoader(name, str(path)))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # MindSpore's graph compiler asks for it by name
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
 
 
 def function_of(spec: OpSpec) -> Callable[..., Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the primitive and the function of every op as a plain Python file, which MindSpore's graph compiler can read.
+"""Writes the primitive and the function of every op as plain Python files, which MindSpore's graph compiler can read.
 
 One primitive class per op. Absent optional tensors are filled with one small placeholder (``ABSENT``) and the
 primitive is built with a flag per optional tensor, so that every op has exactly one bprop signature
@@ -27,7 +27,7 @@ from ms_custom_ops.registry.loader import Registry, gradient_order
 from ms_custom_ops.registry.spec import ArgSpec, BpropRule, OpSpec
 
 NOTICE = "generated from op_info/*.yaml by ms-custom-ops gen; do not edit"
-GENERATED_FILE = "mco_generated_ops.py"
+OWN_MODULE = "ms_custom_ops.mco_generated_ops"
 Ops = Mapping[str, OpSpec]
 
 
@@ -135,90 +135,110 @@ def _function(spec: OpSpec) -> list[str]:
     return lines + call_lines("return primitive(", [arg.name for arg in spec.tensors], ")", 4)
 
 
-def generate(registry: Registry, base: Ops | None = None) -> str:
-    """Source of the generated module: a primitive and a function per op, gradient ops first.
-
-    ``base``: ops of this project that gradients may call besides those of ``registry``. The same registry always gives
-    the same text.
-    """
-    ops = {**(base or {}), **registry.ops}
-    lines = [
-        "# SPDX-License-Identifier: Apache-2.0",
-        f'"""Primitives and functions of the ops: {NOTICE}.',
-        "",
-        "The functions call the primitives with names and defaults, in construct as in plain Python: an absent",
-        "optional tensor is passed as ABSENT, and ``present`` has one flag per optional tensor, in order. Padding,",
-        "mask forms and empty batches are the business of ms_custom_ops.ops, which calls these.",
-        '"""',
-        "from __future__ import annotations",
-        "",
-        "from mindspore import Tensor, ops",
-        "",
-        "from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive, prim_cache",
-    ]
-    called = {rule.op for spec in registry.ops.values() if spec.bprop for rule in spec.bprop.rules}
-    classes = sorted(ops[name].class_name for name in called - registry.ops.keys())
-    if classes:
-        lines += call_lines("from ms_custom_ops.mco_generated_ops import (", classes, ")", 0)
-    for name in gradient_order(registry.ops):
-        lines += ["", "", *_primitive(ops[name], ops), "", "", *_function(ops[name])]
+def _module(doc: list[str], imports: list[str], pieces: list[list[str]]) -> str:
+    lines = ["# SPDX-License-Identifier: Apache-2.0", *doc, '"""', "from __future__ import annotations", "", *imports]
+    for piece in pieces:
+        lines += ["", "", *piece]
     text = "\n".join(lines) + "\n"
     ast.parse(text)  # a text that is no Python is a fault of this file, not of whoever imports the result
     return text
 
 
+def generate(registry: Registry, base: Ops | None = None, module: str = OWN_MODULE) -> dict[str, str]:
+    """File name -> source: a primitive per op in ``<module>_primitives``, gradient ops first, a function per op in
+    ``module`` (dotted). The same registry always gives the same text.
+
+    They are two files because MindSpore's source rewriting (amp O1) copies the imports of a function's file, and no
+    class that stands there. ``base``: ops of this project that gradients may call besides those of ``registry``.
+    """
+    ops = {**(base or {}), **registry.ops}
+    order = gradient_order(registry.ops)
+    called = {rule.op for spec in registry.ops.values() if spec.bprop for rule in spec.bprop.rules}
+    foreign = sorted(ops[name].class_name for name in called - registry.ops.keys())
+    own = sorted(spec.class_name for spec in registry.ops.values())
+    primitives = ["from mindspore import ops", "", "from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive"]
+    if foreign:
+        primitives += call_lines(f"from {OWN_MODULE}_primitives import (", foreign, ")", 0)
+    functions = ["from mindspore import Tensor", "", "from ms_custom_ops.mindspore.custom import ABSENT, prim_cache"]
+    functions += call_lines(f"from {module}_primitives import (", own, ")", 0)
+    name = module.rpartition(".")[2]
+    return {
+        f"{name}_primitives.py": _module(
+            [
+                f'"""Primitives of the ops: {NOTICE}.',
+                "",
+                "``present`` has one flag per optional tensor, in order; an absent one is passed as ABSENT.",
+            ],
+            primitives,
+            [_primitive(ops[op], ops) for op in order],
+        ),
+        f"{name}.py": _module(
+            [
+                f'"""Functions of the ops: {NOTICE}.',
+                "",
+                "They call the primitives with names and defaults, in construct as in plain Python. Padding, mask",
+                "forms and empty batches are the business of ms_custom_ops.ops, which calls these.",
+            ],
+            functions,
+            [_function(registry.ops[op]) for op in order],
+        ),
+    }
+
+
 def output_folder() -> Path:
-    """Where the generated file lives: the ms_custom_ops package."""
+    """Where the generated files live: the ms_custom_ops package."""
     return Path(__file__).resolve().parent.parent
 
 
-def write(registry: Registry, folder: Path, name: str = GENERATED_FILE, base: Ops | None = None) -> Path | None:
-    """Writes the generated file; its path if the text changed. OSError as of a write."""
-    path, text = folder / name, generate(registry, base)
-    return None if _holds(path, text) else _replace(path, text)
+def write(registry: Registry, folder: Path, base: Ops | None = None, module: str = OWN_MODULE) -> list[Path]:
+    """Writes the generated files; those whose text changed. OSError as of a write."""
+    texts = {folder / name: text for name, text in generate(registry, base, module).items()}
+    return [_replace(path, text) for path, text in texts.items() if not _holds(path, text)]
 
 
-def drift(registry: Registry, folder: Path, name: str = GENERATED_FILE, base: Ops | None = None) -> str:
-    """Unified diff from the file in ``folder`` to what would be generated; empty when they agree."""
-    path, text = folder / name, generate(registry, base)
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    return "".join(
-        difflib.unified_diff(old.splitlines(True), text.splitlines(True), str(path), f"{path.name} (generated)")
-    )
+def drift(registry: Registry, folder: Path, base: Ops | None = None, module: str = OWN_MODULE) -> str:
+    """Unified diff from the files in ``folder`` to what would be generated; empty when they agree."""
+    parts: list[str] = []
+    for name, text in generate(registry, base, module).items():
+        path = folder / name
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        parts += difflib.unified_diff(old.splitlines(True), text.splitlines(True), str(path), f"{name} (generated)")
+    return "".join(parts)
 
 
-def place_of(package: OpPackage) -> tuple[Registry, Path, str, Ops | None]:
-    """Arguments of :func:`write` and :func:`drift` for a package: the file stands beside its op_info folder."""
+def place_of(package: OpPackage) -> tuple[Registry, Path, Ops | None, str]:
+    """Arguments of :func:`write` and :func:`drift` for a package: the files stand beside its op_info folder."""
     if package.is_own:
-        return package.registry, output_folder(), GENERATED_FILE, None
-    return package.registry, package.root, package.generated + ".py", packages()[0].registry.ops
+        return package.registry, output_folder(), None, OWN_MODULE
+    return package.registry, package.root, packages()[0].registry.ops, f"{package.name}.{package.generated}"
 
 
-def current_file(package: OpPackage) -> Path:
-    """A generated file of a user's package that agrees with its op_info files, written when there is none: beside the
+def current_files(package: OpPackage) -> list[Path]:
+    """Generated files of a user's package that agree with its op_info files, written when there are none: beside the
     op_info folder, and below the cache folder where that place takes no file.
 
     Raises:
-        OpInfoError: neither place takes it.
+        OpInfoError: neither place takes them.
     """
-    registry, folder, name, base = place_of(package)
-    text = generate(registry, base)
-    places = [folder / name]
+    registry, folder, base, module = place_of(package)
+    texts = generate(registry, base, module)
+    places = [folder]
     if config().cache_dir is not None:
         own = f"{package.generated}-{hashlib.sha256(os.fsencode(package.root)).hexdigest()[:16]}"
-        places.append(config().cache_dir / "generated" / own / name)  # type: ignore[operator]
+        places.append(config().cache_dir / "generated" / own)  # type: ignore[operator]
     reasons = []
-    for path in places:
+    for place in places:
+        paths = [place / name for name in texts]
         try:
-            if not _holds(path, text):
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                _replace(path, text)
-            return path
+            if not all(_holds(path, text) for path, text in zip(paths, texts.values(), strict=True)):
+                place.mkdir(mode=0o700, parents=True, exist_ok=True)
+                write(registry, place, base, module)
+            return paths
         except OSError as error:
             reasons.append(str(error))
     given = "; ".join(reasons)
     accepted = "a folder of ops, or a cache folder (MS_CUSTOM_OPS_CACHE_DIR), that can be written"
-    raise OpInfoError(describe(str(package.root), f"place of {name}", given, accepted))
+    raise OpInfoError(describe(str(package.root), f"place of {', '.join(texts)}", given, accepted))
 
 
 def _holds(path: Path, text: str) -> bool:

@@ -12,7 +12,9 @@ from click.testing import CliRunner
 
 from ms_custom_ops.cli import main
 from ms_custom_ops.registry import load_registry
-from ms_custom_ops.registry.generate import GENERATED_FILE, drift, generate, output_folder, write
+from ms_custom_ops.registry.generate import drift, generate, output_folder, write
+
+PRIMITIVES, FUNCTIONS = "mco_generated_ops_primitives.py", "mco_generated_ops.py"
 
 
 def _tail(args: str, returns: str, row: str) -> str:
@@ -39,7 +41,7 @@ GRAD = (
 def _bprop(folder: Path, text: str, name: str = "F") -> str:
     """Source of the gradient of class ``name`` in the file generated from ``text``."""
     (folder / "f.yaml").write_text(text)
-    tree = ast.parse(generate(load_registry(folder)))
+    tree = ast.parse(generate(load_registry(folder))[PRIMITIVES])
     cls = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
     method = next(node for node in cls.body if isinstance(node, ast.FunctionDef))
     return "\n".join(ast.unparse(node) for node in method.body)
@@ -49,22 +51,23 @@ def test_generation_is_deterministic_and_valid_python() -> None:
     from ms_custom_ops.registry.loader import load_folder, packaged_folder
 
     first, second = generate(load_folder(packaged_folder())), generate(load_folder(packaged_folder()))
-    assert first == second
-    ast.parse(first)
-    assert "generated from op_info/*.yaml by ms-custom-ops gen; do not edit" in first.splitlines()[1]
-    assert all(len(line) <= 120 and line == line.rstrip() for line in first.splitlines())
+    assert first == second and list(first) == [PRIMITIVES, FUNCTIONS]
+    for text in first.values():
+        ast.parse(text)
+        assert "generated from op_info/*.yaml by ms-custom-ops gen; do not edit" in text.splitlines()[1]
+        assert all(len(line) <= 120 and line == line.rstrip() for line in text.splitlines())
 
 
-def test_no_file_of_mindspore_has_the_name_of_the_generated_one() -> None:
+def test_no_file_of_mindspore_has_the_name_of_a_generated_one() -> None:
     """MindSpore's source rewriting tells modules apart by base names."""
     found = importlib.util.find_spec("mindspore")
     if found is None or found.origin is None:
         pytest.skip("needs MindSpore's files")
-    assert not list(Path(found.origin).parent.rglob(GENERATED_FILE))
+    assert not list(Path(found.origin).parent.rglob("mco_generated_*"))
 
 
 def test_a_description_stands_once() -> None:
-    text = " ".join(generate(load_registry()).split())
+    text = " ".join("".join(generate(load_registry()).values()).split())
     for spec in load_registry().ops.values():
         assert text.count(" ".join(spec.doc.split("\n\n")[0].split())) == 1
 
@@ -74,7 +77,7 @@ def test_checked_in_files_agree_with_op_info() -> None:
 
 
 def test_signatures_of_the_functions() -> None:
-    tree = ast.parse(generate(load_registry()))
+    tree = ast.parse(generate(load_registry())[FUNCTIONS])
     function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "flash_attention")
     spec = load_registry().get("flash_attention")
     assert [arg.arg for arg in function.args.args] == [arg.name for arg in spec.tensors]
@@ -115,7 +118,9 @@ def test_quotes_in_documentation(tmp_path: Path) -> None:
     text = 'f:\n  doc: \'say """ and C:\\new\'\n' + _tail(ONE, Y, "{x: F16, y: F16}") + "  bprop: none\n"
     (tmp_path / "f.yaml").write_text(text)
     (function,) = (
-        node for node in ast.parse(generate(load_registry(tmp_path))).body if isinstance(node, ast.FunctionDef)
+        node
+        for node in ast.parse(generate(load_registry(tmp_path))[FUNCTIONS]).body
+        if isinstance(node, ast.FunctionDef)
     )
     assert (ast.get_docstring(function) or "").startswith('say """ and C:\\new')
 
@@ -126,23 +131,23 @@ def test_gen_writes_check_passes_then_drift_fails(tmp_path: Path) -> None:
     missing = run(main, [*arguments, "--check"])
     assert missing.exit_code == 1 and "+class FlashAttention(OpPrimitive):" in missing.output
     assert list(tmp_path.iterdir()) == []
-    assert run(main, arguments).output.count("wrote ") == 1
+    assert run(main, arguments).output.count("wrote ") == 2
     assert run(main, arguments).output == ""
     good = run(main, [*arguments, "--check"])
-    assert (good.exit_code, good.output) == (0, "the generated file agrees with op_info\n")
-    file = tmp_path / GENERATED_FILE
+    assert (good.exit_code, good.output) == (0, "generated files agree with op_info\n")
+    file = tmp_path / FUNCTIONS
     file.write_text(file.read_text().replace("keep_prob: float = 1.0", "keep_prob: float = 0.5"))
     bad = run(main, [*arguments, "--check"])
     assert bad.exit_code == 1
     assert "scale_value: float = 1.0, keep_prob: float = 0.5" in bad.output
-    assert f"Error: {file} differs from op_info; run: ms-custom-ops gen" in bad.output
+    assert f"Error: generated files in {tmp_path} differ from op_info; run: ms-custom-ops gen" in bad.output
 
 
 def test_write_reports_only_a_change(tmp_path: Path) -> None:
-    assert write(load_registry(), tmp_path) == tmp_path / GENERATED_FILE
-    assert write(load_registry(), tmp_path) is None
-    (tmp_path / GENERATED_FILE).write_text("")
-    assert write(load_registry(), tmp_path) == tmp_path / GENERATED_FILE
+    assert write(load_registry(), tmp_path) == [tmp_path / PRIMITIVES, tmp_path / FUNCTIONS]
+    assert write(load_registry(), tmp_path) == []
+    (tmp_path / FUNCTIONS).write_text("")
+    assert write(load_registry(), tmp_path) == [tmp_path / FUNCTIONS]
 
 
 def test_list_and_info() -> None:

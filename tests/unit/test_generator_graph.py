@@ -190,6 +190,7 @@ def put(name, file):
 
 
 put("ms_custom_ops.mindspore.custom", "fake_runtime.py")
+put("ms_custom_ops.mco_generated_ops_primitives", "mco_generated_ops_primitives.py")
 functions = put("ms_custom_ops.mco_generated_ops", "mco_generated_ops.py")
 ms.set_context(mode=ms.GRAPH_MODE if MODE == "graph" else ms.PYNATIVE_MODE)
 M, N = 3, 5

@@ -20,7 +20,7 @@ import ms_custom_ops.config
 from ms_custom_ops.cli import main
 from ms_custom_ops.errors import OpArgumentError, OpInfoError
 from ms_custom_ops.registry import check_registry, get_op, list_ops, load_package, load_registry, packages
-from ms_custom_ops.registry.generate import current_file
+from ms_custom_ops.registry.generate import current_files
 
 MODULE = sys.modules["ms_custom_ops.registry.discovery"]
 
@@ -255,11 +255,12 @@ def test_check_finds_what_is_missing(tmp_path: Path) -> None:
 
 def test_generated_file_follows_the_yaml(tmp_path: Path) -> None:
     package = load_package(make(tmp_path / "mine"))
-    file = current_file(package)
-    assert file == package.root / "mco_generated_mine.py"
-    text = file.read_text()
-    file.write_text("stale")
-    assert current_file(package).read_text() == text
+    files = current_files(package)
+    assert files == [package.root / f"mco_generated_mine{part}.py" for part in ("_primitives", "")]
+    texts = [file.read_text() for file in files]
+    for file in files:
+        file.write_text("stale")
+        assert [file.read_text() for file in current_files(package)] == texts
     assert not list(package.root.glob("*.tmp"))
 
 
@@ -277,11 +278,11 @@ def test_folder_that_takes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(generate, "_replace", refuse)
     monkeypatch.setenv("MS_CUSTOM_OPS_CACHE_DIR", str(tmp_path / "cache"))
     ms_custom_ops.config.config.cache_clear()
-    assert (tmp_path / "cache") in current_file(package).parents
+    assert all((tmp_path / "cache") in file.parents for file in current_files(package))
     monkeypatch.setenv("MS_CUSTOM_OPS_CACHE_DIR", "off")
     ms_custom_ops.config.config.cache_clear()
     with pytest.raises(OpInfoError, match="Permission denied.*accepted: a folder of ops, or a cache folder"):
-        current_file(package)
+        current_files(package)
 
 
 def test_commands_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,10 +293,9 @@ def test_commands_in_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     run = CliRunner().invoke
     assert run(main, ["check"]).output == "2 op(s) checked, no finding\n"
     assert "Error: " in run(main, ["gen", "--check"]).output
-    assert run(main, ["gen"]).output.count("wrote ") == 1
+    assert run(main, ["gen"]).output.count("wrote ") == 2
     assert run(main, ["gen", "--check"]).exit_code == 0
-    (new,) = set(files(folder)) - set(before)
-    assert new == "mco_generated_mine.py"
+    assert set(files(folder)) - set(before) == {"mco_generated_mine.py", "mco_generated_mine_primitives.py"}
     tested = run(main, ["test", "--report", str(tmp_path / "report.json")])
     assert tested.exit_code == 0, tested.output
     report = json.loads((tmp_path / "report.json").read_text())

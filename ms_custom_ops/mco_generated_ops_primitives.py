@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Primitives of the ops: generated from op_info/*.yaml by ms-custom-ops gen; do not edit.
+
+``present`` has one flag per optional tensor, in order; an absent one is passed as ABSENT.
+"""
+from __future__ import annotations
+
+from mindspore import ops
+
+from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive
+
+
+class BwdDadtCumsum(OpPrimitive):
+    OP = "bwd_dadt_cumsum"
+
+
+class BwdDadtFused(OpPrimitive):
+    OP = "bwd_dadt_fused"
+
+
+class BwdDtrapDdt(OpPrimitive):
+    OP = "bwd_dtrap_ddt"
+
+
+class BwdSegsumDadt(OpPrimitive):
+    OP = "bwd_segsum_dadt"
+
+
+class DacsSegsum(OpPrimitive):
+    OP = "dacs_segsum"
+
+
+class FlashAttentionGrad(OpPrimitive):
+    OP = "flash_attention_grad"
+
+
+class LightningIndexer(OpPrimitive):
+    OP = "lightning_indexer"
+
+    def gradient(self, present, layout_query, layout_key, sparse_count, sparse_mode):
+        def bprop(
+            query, key, weights, actual_seq_lengths_query, actual_seq_lengths_key, block_table, out, dout):
+            return (
+                ops.zeros_like(query), ops.zeros_like(key), ops.zeros_like(weights),
+                ops.zeros_like(actual_seq_lengths_query), ops.zeros_like(actual_seq_lengths_key),
+                ops.zeros_like(block_table))
+
+        return bprop
+
+
+class Mamba3ChunkScanGrad(OpPrimitive):
+    OP = "mamba3_chunk_scan_grad"
+
+
+class SparseFlashAttentionGrad(OpPrimitive):
+    OP = "sparse_flash_attention_grad"
+
+
+class SparseLightningIndexerGradKlLoss(OpPrimitive):
+    OP = "sparse_lightning_indexer_grad_kl_loss"
+
+
+class SsdChunkScanGrad(OpPrimitive):
+    OP = "ssd_chunk_scan_grad"
+
+
+class FlashAttention(OpPrimitive):
+    OP = "flash_attention"
+
+    def gradient(
+        self, present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
+        next_block_num, tiling_stgy_name, high_precision):
+        flash_attention_grad = FlashAttentionGrad(
+            present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
+            next_block_num, tiling_stgy_name, high_precision)
+
+        def bprop(
+            query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, out,
+            dout):
+            grad_query, grad_key, grad_value = flash_attention_grad(
+                query, key, value, out[0], dout[0], out[1], out[2], attn_mask, real_shift, drop_mask,
+                actual_seq_qlen, actual_seq_kvlen)
+            return (
+                grad_query, grad_key, grad_value, ops.zeros_like(attn_mask), ops.zeros_like(real_shift),
+                ops.zeros_like(drop_mask), ops.zeros_like(actual_seq_qlen), ops.zeros_like(actual_seq_kvlen))
+
+        return bprop
+
+
+class Mamba3ChunkScan(OpPrimitive):
+    OP = "mamba3_chunk_scan"
+
+    def gradient(self, present, chunk_size, rank):
+        mamba3_chunk_scan_grad = Mamba3ChunkScanGrad(present, chunk_size, rank)
+
+        def bprop(v, da, factor, gamma, k, q, initial_states, first_chunks, out, dout):
+            grad_v, grad_da, grad_factor, grad_gamma, grad_k, grad_q, grad_initial_states = mamba3_chunk_scan_grad(
+                v, da, factor, gamma, k, q, initial_states, dout[0], dout[1], first_chunks)
+            return (
+                grad_v, grad_da, grad_factor, grad_gamma, grad_k, grad_q, grad_initial_states,
+                ops.zeros_like(first_chunks))
+
+        return bprop
+
+
+class SegsumDecay(OpPrimitive):
+    OP = "segsum_decay"
+
+    def gradient(self, present, chunk_size):
+        bwd_segsum_dadt = BwdSegsumDadt((False,), chunk_size, "query_key")
+
+        def bprop(da, out, dout):
+            grad_da = bwd_segsum_dadt(dout[0], out[1], ops.zeros_like(da), ABSENT)
+            return (ops.cast(grad_da, da.dtype),)
+
+        return bprop
+
+
+class SparseFlashAttention(OpPrimitive):
+    OP = "sparse_flash_attention"
+
+    def gradient(
+        self, present, scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, rope_dim,
+        pre_tokens, next_tokens, attention_mode, deterministic, kv_merged):
+        sparse_flash_attention_grad = SparseFlashAttentionGrad(
+            (present[5], present[1], present[2], present[3], present[4]), scale_value, sparse_block_size,
+            sparse_mode, rope_dim, pre_tokens, next_tokens, attention_mode, layout_query, deterministic,
+            kv_merged)
+
+        def bprop(
+            query, key, value, sparse_indices, block_table, actual_seq_lengths_query, actual_seq_lengths_kv,
+            query_rope, key_rope, sinks, out, dout):
+            grad_query, grad_key, grad_value, grad_query_rope, grad_key_rope, grad_sinks = sparse_flash_attention_grad(
+                query, key, value, sparse_indices, dout[0], out[0], out[1], out[2], sinks,
+                actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope)
+            return (
+                grad_query, ops.cast(grad_key, key.dtype), ops.cast(grad_value, value.dtype),
+                ops.zeros_like(sparse_indices), ops.zeros_like(block_table),
+                ops.zeros_like(actual_seq_lengths_query), ops.zeros_like(actual_seq_lengths_kv),
+                grad_query_rope, ops.cast(grad_key_rope, key_rope.dtype), ops.cast(grad_sinks, sinks.dtype))
+
+        return bprop
+
+
+class SsdChunkScan(OpPrimitive):
+    OP = "ssd_chunk_scan"
+
+    def gradient(self, present, chunk_size):
+        ssd_chunk_scan_grad = SsdChunkScanGrad(present, chunk_size)
+
+        def bprop(x, da, b, c, initial_states, first_chunks, out, dout):
+            grad_x, grad_da, grad_b, grad_c, grad_initial_states = ssd_chunk_scan_grad(
+                x, da, b, c, initial_states, dout[0], dout[1], first_chunks)
+            return (grad_x, grad_da, grad_b, grad_c, grad_initial_states, ops.zeros_like(first_chunks))
+
+        return bprop
