@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ms_custom_ops.errors import BudgetError
-from ms_custom_ops.soc.table import CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
 from ms_custom_ops.tiling.budget import BufferSpec, align, fits, table
 from ms_custom_ops.tiling.split import CoreSplit
 
@@ -89,7 +89,7 @@ def _common(p: ScanProblem, block: int) -> list[BufferSpec]:
     out = _ub(
         "",
         state=p.size * p.state,
-        da_row=block,
+        da_row=align(block, LANES),
         cs_row=block,
         turn=lanes,
         cs=lanes,
@@ -98,6 +98,7 @@ def _common(p: ScanProblem, block: int) -> list[BufferSpec]:
         rest=lanes,
         line=LANES,
     )
+    out.append(BufferSpec("reset_bits", "ub", "int32", align(block, LANES) // LANES * (BLOCK_BYTES // 4)))
     if p.weighted:
         out += _ub("", factor_row=block, gamma_row=block, own=FRACTAL, gamma_line=LANES)
     if p.sequences:

@@ -13,6 +13,8 @@ q_j = X_j . w_j (B dh^T)_j. Then::
 
     d_da_k = sum_{i >= k} (rowsum Z + r - colsum Z - q)_i + sum q + exp(cs_last) <h, dh>
 
+and 0 where exp(da_k) is 0.
+
 Every sum has one owner and one order. Where heads share B and C, each head leaves float32 tiles in a
 workspace, and after a barrier each tile of dB and dC is summed over the heads of its group in their order.
 """
@@ -216,6 +218,8 @@ class ScanBackward(ScanKernel):
         whole = self.tik.Scalar("float32")
         whole.set_as(b["lane_sums"][0])
         v.adds(row, self.rows.to_columns(found, rows), whole, rows)
+        with self.decay.resets.present():
+            self.decay.resets.clear(row)
         self.moves.line(self.gm["d_da"][at], row[0], rows, "float32")
 
     def finish(self) -> None:

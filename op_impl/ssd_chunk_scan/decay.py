@@ -12,6 +12,7 @@ from typing import Any
 from ms_custom_ops.op_impl.common.rows import RowUnit
 from ms_custom_ops.op_impl.common.tile import Buffers, Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.op_impl.ssd_chunk_scan.resets import Resets
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, MAX_REPEAT, VECTOR_REPEAT_BYTES
 from ms_custom_ops.tiling.ssd_chunk_scan import FRACTAL, LANES, ScanPlan
 
@@ -20,7 +21,11 @@ _FULL = VECTOR_REPEAT_BYTES // BLOCK_BYTES
 
 
 class Decay:
-    """Works on the plan's buffers ``da_row, cs_row, cs, work, grow, rest, line, turn``."""
+    """Works on the plan's buffers ``da_row, cs_row, cs, work, grow, rest, line, turn``.
+
+    Running sums leave resets out (:class:`Resets`). In a block with resets ``da_row`` and lanes ``work`` hold their
+    counts from :meth:`load` until the last :meth:`triangle`.
+    """
 
     def __init__(self, tik_instance: Any, plan: ScanPlan, buffers: Buffers, vector: VectorUnit, rows: RowUnit):
         self._tik = tik_instance
@@ -32,6 +37,7 @@ class Decay:
 
     def prepare(self) -> None:
         """Constant ``own``: 1 where row and column of a diagonal 16x16 tile belong to one step."""
+        self.resets = Resets(self._tik, self._plan, self._b, self._v)
         if self._plan.problem.weighted:
             rank = self._plan.problem.rank
             self._v.dup(self._b["own"], 0.0, FRACTAL)
@@ -55,6 +61,9 @@ class Decay:
         """From ``da_row``: lanes ``cs`` (running sum), ``grow`` = exp(cs), ``rest`` = exp(cs_last - cs), row
         ``cs_row``. Returns scalars (cs_last, exp(cs_last))."""
         b, v, rows, count = self._b, self._v, self._plan.block, self._count
+        self.resets.find()
+        with self.resets.present():
+            self.resets.clear(b["da_row"])
         self._rows.spread(b["work"], b["da_row"], rows)
         found = self.scan(b["work"], b["grow"])
         v.adds(b["cs"], found, 0.0, count)
@@ -62,11 +71,33 @@ class Decay:
         v.exp(b["grow"], b["cs"], count)
         last, growth = self._tik.Scalar("float32"), self._tik.Scalar("float32")
         last.set_as(b["cs"][count - CUBE_BLOCK])
-        growth.set_as(b["grow"][count - CUBE_BLOCK])
         v.muls(b["rest"], b["cs"], -1.0, count)
         v.adds(b["rest"], b["rest"], last, count)
+        with self.resets.present():
+            self._forget()
+        growth.set_as(b["grow"][count - CUBE_BLOCK])
         v.exp(b["rest"], b["rest"], count)
         return last, growth
+
+    def _forget(self) -> None:
+        """Counts of resets as ``da_row`` and lanes ``work``; ``grow`` = 0 behind the first one, ``rest`` gets
+        -2^100 before the last one."""
+        b, v, rows, count = self._b, self._v, self._plan.block, self._count
+        self.resets.mark()
+        self._rows.spread(b["work"], b["da_row"], rows)
+        found = self.scan(b["work"], b["grow"])
+        if found is not b["work"]:
+            v.adds(b["work"], found, 0.0, count)
+        turned = self._rows.to_columns(b["work"], rows)
+        v.adds(b["da_row"], turned, 0.0, rows)
+        v.sub(b["grow"], b["cs"], b["work"], count)
+        v.exp(b["grow"], b["grow"], count)
+        every = self._tik.Scalar("float32")
+        every.set_as(b["work"][count - CUBE_BLOCK])
+        later = turned  # the scratch, free again
+        v.muls(later, b["work"], -1.0, count)
+        v.adds(later, later, every, count)
+        v.sub(b["rest"], b["rest"], later, count)
 
     def scan(self, source: Tile, other: Tile, reverse: bool = False) -> Tile:
         """Running sum over the rows of lanes, doubling the distance at each step; the result lies in one of
@@ -91,9 +122,14 @@ class Decay:
         """Columns ``column`` to ``column + 15`` of exp(cs_i - cs_j) for the rows from ``column`` on, 0 above
         the diagonal and, with ``diagonal``, on it. Returns the number of elements."""
         b, v = self._b, self._v
-        count = self._count - column * CUBE_BLOCK
+        start = column * CUBE_BLOCK
+        count, between = self._count - start, b["turn"]
         self.repeat_line(b["line"], b["cs_row"], column)
-        v.sub(target, b["cs"].shift(column * CUBE_BLOCK), b["line"], count, row=True)
+        v.sub(target, b["cs"].shift(start), b["line"], count, row=True)
+        with self.resets.present():
+            self.repeat_line(b["line"], b["da_row"], column)
+            v.sub(between, b["work"].shift(start), b["line"], count, row=True)
+            v.sub(target, target, between, count)
         v.exp(target, target, count)
         self.zero_not_below(target, diagonal)  # overwrites what overflowed there
         return count

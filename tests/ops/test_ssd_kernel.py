@@ -80,6 +80,73 @@ def test_mamba3_float16(case: Case, soc: str) -> None:
     check3(case, soc)
 
 
+RESETS = (-103.0, -105.0, -1e5, -1e9, -3e38, -np.inf)
+"""Decays of 0, or next to it. -103 is none to the kernel: exp(-103) is a subnormal number."""
+
+
+def with_resets(t: dict[str, np.ndarray], value: float) -> dict[str, np.ndarray]:
+    """Resets at the first and the last step, at two in a row, and one that a growth follows."""
+    steps = t["da"].shape[-1]
+    at = [0, steps // 3, steps // 3 + 1, steps // 2 + 5, steps - 1]
+    t["da"][..., at] = value
+    t["da"][..., steps // 2 + 6 : steps // 2 + 9] = 0.5
+    return t
+
+
+@pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
+@pytest.mark.parametrize("value", RESETS)
+@pytest.mark.parametrize("chunk", (16, 32, 96))
+def test_mamba2_forgets_at_a_reset(chunk: int, value: float, soc: str) -> None:
+    case = Case(96, chunk, 32, 48, heads=2, groups=1)
+    t = with_resets(tensors_of(case), value)
+    found = run_kernel(case, t, soc)
+    compare(found, run_golden(case, t), 2e-3)
+    if value < RESETS[0]:
+        assert not found["d_da"][..., t["da"][0, 0] == value].any()
+
+
+@pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
+@pytest.mark.parametrize("value", RESETS)
+@pytest.mark.parametrize("rank, chunk", [(1, 16), (4, 64), (2, 96)])
+def test_mamba3_forgets_at_a_reset(rank: int, chunk: int, value: float, soc: str) -> None:
+    case = Case(48, chunk, 32, 48, heads=2, groups=1, rank=rank)
+    t = with_resets(tensors3_of(case), value)
+    compare(run_kernel3(case, t, soc), run_golden3(case, t), 2e-3)
+
+
+@pytest.mark.parametrize("value", (-1e9, -np.inf))
+def test_resets_of_packed_sequences_and_in_bfloat16(value: float) -> None:
+    case = Case(64, 16, heads=3, groups=1, chunks=(1, 0, 3), dtype="bfloat16")
+    t = with_resets(tensors_of(case), value)
+    compare(run_kernel(case, t, "Ascend910B1"), run_golden(case, t), LIMIT["bfloat16"])
+
+
+def test_every_step_a_reset_and_a_nan_stay_what_they_are() -> None:
+    """Without any decay left y is the step's own part; a NaN is no reset."""
+    case = Case(128, 128, heads=1, groups=1)
+    t = tensors_of(case)
+    t["da"][:] = -np.inf
+    compare(run_kernel(case, t, "Ascend910A"), run_golden(case, t), 2e-3)
+    t["da"][..., 100] = np.nan
+    found = run_kernel(case, t, "Ascend910A")
+    assert np.isfinite(found["y"][:, :100]).all() and np.isnan(found["final_states"]).all()
+
+
+def test_resets_do_not_take_the_digits_of_other_steps() -> None:
+    """A reset after every second step of a whole block: as exact as without."""
+    case = Case(256, 256, heads=1, groups=1)
+    t = tensors_of(case)
+    t["da"][..., 1::2] = -1e30
+    compare(run_kernel(case, t, "Ascend910B1"), run_golden(case, t), 5e-4)
+
+
+@pytest.mark.parametrize("soc", ("Ascend910A", "Ascend910B1"))
+def test_resets_in_the_reference_engine(soc: str) -> None:
+    case = Case(32, 16, groups=1)
+    t = with_resets(tensors_of(case), -np.inf)
+    compare(run_kernel(case, t, soc, "reference"), run_golden(case, t), LIMIT["float16"])
+
+
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.id)
 def test_mamba2_bfloat16(case: Case) -> None:
     check(replace(case, dtype="bfloat16"), "Ascend910B1")
