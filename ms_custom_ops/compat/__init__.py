@@ -3,6 +3,7 @@
 
 Kernels written for an Ascend import ``tbe`` or ``te`` of CANN. Here these names lead to the TIK language of
 this package, its chip table and checks that check; the TBE DSL and TVM are named and refused when used.
+Tests of operators import ``atk`` and ``mindspeed_ops``; these lead to the case runner and our functions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import types
 
 from ms_custom_ops.compat.absent import AbsentFinder, CannMissingError
 from ms_custom_ops.compat.loader import KernelLoadError, load_kernel
+from ms_custom_ops.compat.upstream import TestsFinder
 from ms_custom_ops.errors import MsCustomOpsError
 
 
@@ -27,6 +29,7 @@ class _State:
         self.modules: dict[str, types.ModuleType] = {}
         self.hidden: dict[str, types.ModuleType] = {}
         self.finder: AbsentFinder | None = None
+        self.tests: TestsFinder | None = None
 
 
 _state = _State()
@@ -38,12 +41,13 @@ def installed() -> bool:
 
 
 def install(force: bool = False) -> None:
-    """Serve ``tbe``, ``te`` and ``topi`` from sys.modules; a second call does nothing.
+    """Serve ``tbe``, ``te`` and ``topi`` from sys.modules, and ``acl``, ``atk`` and ``mindspeed_ops`` where no real one
+    is importable; a second call does nothing.
 
     Raises CompatError when a real one of them is importable, unless ``force``, which hides it until
     :func:`uninstall`.
     """
-    from ms_custom_ops.compat.modules import ABSENT_ROOTS, ACL, TOP_NAMES, build_modules
+    from ms_custom_ops.compat.modules import ABSENT_ROOTS, OPTIONAL_NAMES, TOP_NAMES, build_modules
 
     if installed():
         return
@@ -58,11 +62,14 @@ def install(force: bool = False) -> None:
         if name.partition(".")[0] in TOP_NAMES:
             _state.hidden[name] = sys.modules.pop(name)
     _state.modules = build_modules()
-    if _origin(ACL) is not None:
-        del _state.modules[ACL]
+    real = [name for name in OPTIONAL_NAMES if _origin(name) is not None]
+    for name in [n for n in _state.modules if n.partition(".")[0] in real]:
+        del _state.modules[name]
     sys.modules.update(_state.modules)
     _state.finder = AbsentFinder(ABSENT_ROOTS)
+    _state.tests = TestsFinder()
     sys.meta_path.insert(0, _state.finder)
+    sys.meta_path.append(_state.tests)
 
 
 def uninstall() -> None:
@@ -70,10 +77,12 @@ def uninstall() -> None:
     global _state
     from ms_custom_ops.compat import platform
 
-    if _state.finder is None:
+    if _state.finder is None or _state.tests is None:
         return
     platform.reset()
     sys.meta_path.remove(_state.finder)
+    sys.meta_path.remove(_state.tests)
+    _state.tests.forget()
     for name in [*_state.modules, *_state.finder.loaded()]:
         sys.modules.pop(name, None)
     sys.modules.update(_state.hidden)

@@ -7,6 +7,7 @@ import importlib
 import types
 from typing import Any
 
+from ms_custom_ops.compat import upstream
 from ms_custom_ops.compat.absent import Absent, AbsentModule, Refused
 from ms_custom_ops.soc import current_soc
 
@@ -21,7 +22,9 @@ ABSENT_ROOTS = (
 
 TOP_NAMES = ("tbe", "te", "topi")
 ACL = "acl"
-"""pyACL: served only where no real one is importable; kernels ask it for the chip's name."""
+"""pyACL: kernels ask it for the chip's name."""
+OPTIONAL_NAMES = (ACL, *upstream.ROOTS)
+"""Served only where no real one is importable."""
 
 # Where the classes of TIK lie: kernels test values against them.
 _TIK_CLASSES = {
@@ -195,6 +198,7 @@ def build_modules() -> dict[str, types.ModuleType]:
     acl = AbsentModule(ACL, Refused)
     acl.get_soc_name = lambda: current_soc().name  # type: ignore[attr-defined]
     modules[ACL] = acl
+    modules.update(upstream.upstream_modules())
     # tvm itself is a name of another project: it is reached through te and tbe only.
     for name in [n for n in modules if n == "tvm" or n.startswith("tvm.")]:
         del modules[name]
