@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Served modules of operator tests: ``atk`` (ATK, the operator test tool) and ``mindspeed_ops`` (the operators' home)."""
+"""Served modules of operator tests: ``atk`` (ATK, the test tool) and ``mindspeed_ops`` (the home of the operators)."""
 
 from __future__ import annotations
 
