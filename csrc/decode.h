@@ -8,6 +8,10 @@
 
 #include "program.h"
 
+#ifdef MCO_FUZZ
+void mco_fuzz_field(const uint8_t* at, size_t bytes);  // csrc/tests/fuzz.cc changes what is read here
+#endif
+
 namespace mco {
 
 using Strings = std::vector<std::string>;
@@ -28,6 +32,9 @@ class Reader {
       fail("program bytes: %zu bytes wanted at offset %zu, %zu left: malformed program", n, at_, size_ - at_);
     }
     const uint8_t* at = data_ + at_;
+#ifdef MCO_FUZZ
+    mco_fuzz_field(at, n);
+#endif
     at_ += n;
     return at;
   }

@@ -82,7 +82,7 @@ void run_staged(LaneFn fn, LaneJob job, const Plan& p, const LaneOperands& o, bo
   for (int64_t r = 0; r < p.repeats; ++r) {
     const int64_t on = p.on(r);
     if (on == 0 && !p.by_bits) continue;
-    const uint8_t* from[3] = {};
+    const uint8_t* from[3] = {dense[0], dense[1], dense[2]};  // a source that is not there is never read
     for (int i = dst_read ? 0 : 1; i <= o.sources; ++i) {
       from[i] = o.at[i] + r * p.operand[i].rep;
       if (i && p.operand[i].dense()) continue;  // read where it lies

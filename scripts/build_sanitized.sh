@@ -2,19 +2,22 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds csrc/tests/driver.cc and the engine with AddressSanitizer and UndefinedBehaviorSanitizer:
 #   bash scripts/build_sanitized.sh OUTPUT_FILE
-# The program is run as OUTPUT_FILE SEED COUNT PROGRAM_FILE..., see csrc/tests/driver.cc. SANITIZE=thread builds with ThreadSanitizer instead.
+# The program is run as OUTPUT_FILE SEED COUNT PROGRAM_FILE..., see csrc/tests/driver.cc. SANITIZE=thread builds with
+# ThreadSanitizer instead; MAIN=fuzz SANITIZE=fuzzer,address,undefined CXX=clang++ builds csrc/tests/fuzz.cc (scripts/fuzz.sh).
 set -euo pipefail
 
 output=${1:?usage: build_sanitized.sh OUTPUT_FILE}
 root=$(cd "$(dirname "$0")/.." && pwd)
 compiler=${CXX:-g++}
 sanitize=${SANITIZE:-address,undefined}
+main=${MAIN:-driver}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 command -v "$compiler" >/dev/null || { echo "build_sanitized.sh: $compiler is missing; accepted: a C++17 compiler (CXX)" >&2; exit 1; }
 
 flags=(-std=c++17 -O1 -g1 -w -fno-omit-frame-pointer -ffp-contract=off -fno-strict-aliasing -pthread)
+[ "$main" != fuzz ] || flags+=(-DMCO_FUZZ)
 all=(-fsanitize="$sanitize" -fno-sanitize-recover=all)
 # Checks of undefined behaviour double the time of the inner loops, which wrap only unsigned integers.
 inner=(-fsanitize="${sanitize%,undefined}" -fno-sanitize-recover=all)
@@ -26,7 +29,7 @@ for source in "$root"/csrc/*.cc; do
     *) sources+=("$source") ;;
   esac
 done
-sources+=("$root/csrc/tests/driver.cc")
+sources+=("$root/csrc/tests/$main.cc")
 
 compile() {
   local some=("${all[@]}")
