@@ -324,13 +324,8 @@ CASES = [
         TikSupportError,
     ),
     Case(
-        "pad-mode-route",
-        lambda k: k.t.data_move(k.u, k.gm, 0, 1, 1, 0, 0, 2),
-        ("data_move: conversion arguments for gm->ub is 2",),
-    ),
-    Case(
         "write-beyond",
-        lambda k: k.t.data_move(k.gm[1016], k.u, 0, 1, 1, 0, 0),
+        lambda k: k.t.data_move(k.gm[1016], k.u, 0, 1, 4, 0, 0),
         ("dst (gm) overflow",),
         TikOverflowError,
     ),

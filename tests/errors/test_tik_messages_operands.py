@@ -67,7 +67,7 @@ CASES = [
             lambda k: k.t.for_range(0, 4, thread_num=4),
             lambda k: k.t.new_stmt_scope(k.t.Tensor("float16", (40000,), tik.scope_ubuf, "big") is None),
         ),
-        ("Tensor big", "320000 (x 4 for thread_num)"),
+        ("Tensor big", "320000 (80000 x 4 for thread_num)"),
         TikCapacityError,
     ),
     Case(
@@ -189,11 +189,6 @@ CASES = [
         lambda k: k.t.vnchwconv(2, False, k.blocks(k.u), k.blocks(k.v), 1, 0, 0),
         ("vnchwconv: dst_high_half is 2", "True or False"),
     ),
-    Case(
-        "scalar-dtype",
-        lambda k: k.t.vec_muls(128, k.u, k.v, k.s, 1, 8, 8),
-        ("vec_muls: dtype of scalar is int32", "float16"),
-    ),
     Case("scalar-fraction", lambda k: k.t.vec_dup(8, k.i, 0.5, 1, 8), ("vec_dup: scalar is 0.5", "an integer (int32)")),
     Case("scalar-tensor", lambda k: k.t.vec_dup(8, k.u, k.v, 1, 8), ("vec_dup: scalar is tensor v", "float16 Scalar")),
     Case("scalar-none", lambda k: k.t.vec_dup(8, k.u, None, 1, 8), ("vec_dup: scalar is None", "a number")),
@@ -213,11 +208,6 @@ CASES = [
         "empty-shape",
         lambda k: k.t.Tensor("float16", (), tik.scope_ubuf, "z"),
         ("Tensor z: shape is ()", "at least one dimension"),
-    ),
-    Case(
-        "dynamic-without-size",
-        lambda k: k.t.Tensor("float16", (k.s, 4), tik.scope_ubuf, "z"),
-        ("Tensor z: max_mem_size", "None", "a number of bytes"),
     ),
     Case(
         "size-too-small",
@@ -243,7 +233,6 @@ CASES = [
     Case("mask-zero", lambda k: k.t.vec_exp(0, k.u, k.v, 1, 8, 8), ("vec_exp: mask is 0", "1..128")),
     Case("mask-wide", lambda k: k.t.vec_exp(65, k.f, k.f, 1, 8, 8), ("vec_exp: mask is 65", "1..64", "64 lanes")),
     Case("mask-empty", lambda k: k.t.vec_exp([0, 0], k.u, k.v, 1, 8, 8), ("mask is [0, 0]", "a selected lane")),
-    Case("mask-high-word", lambda k: k.t.vec_exp([1, 1], k.f, k.f, 1, 8, 8), ("mask_h is 0x1", "64 lanes")),
     Case("mask-list", lambda k: k.t.vec_exp([1, 1, 1], k.u, k.v, 1, 8, 8), ("a list of 3", "[mask_h, mask_l]")),
     Case("mask-word", lambda k: k.t.vec_exp([2**64, 1], k.u, k.v, 1, 8, 8), ("mask_h is 18446744073709551616",)),
     Case(
@@ -357,7 +346,6 @@ CASES = [
         TikSupportError,
         "Ascend910B1",
     ),
-    Case("move-dtypes", lambda k: k.t.data_move(k.u, k.gm32, 0, 1, 1, 0, 0), ("dtype of src is float32", "float16")),
     Case(
         "move-scale",
         lambda k: k.t.data_move(k.u, k.gm, 0, 1, 1, 0, 0, relu=True),
@@ -386,18 +374,10 @@ CASES = [
         TikSupportError,
     ),
     Case(
-        "l0c-mode-dtypes",
-        lambda k: k.t.data_move(k.u, k.c0, 0, 1, 1, 0, 0, 0),
-        ("data_move: ConvReluMode is 0", "1 for float32 to float16"),
-    ),
-    Case(
         "block-mode",
         lambda k: k.t.tensor_mov(k.u, k.c0, "x", 1, 1, 0, 0),
         ("tensor_mov: block_mode is 'x'", "'m', 'v', 'sc', 'dp'"),
         TikSupportError,
-    ),
-    Case(
-        "block-mode-route", lambda k: k.t.tensor_mov(k.u, k.gm, "m", 1, 1, 0, 0), ("block_mode for gm->ub is 'm'", "''")
     ),
     Case(
         "pad-value-missing",

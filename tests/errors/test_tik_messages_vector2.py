@@ -276,7 +276,6 @@ CASES = [
         ("vextract: mode_number is 4", "0..3"),
         soc="Ascend310",
     ),
-    Case("field-scalar", lambda k: k.t.vconcat(k.u, k.v, 1, k.s), ("mode_number is a Scalar", "0..5")),
     Case("viou-dtype", lambda k: k.t.viou(k.u, k.v, k.f, 1), ("viou: dtype of src1 is float32",)),
     Case(
         "viou-extent", lambda k: k.t.viou(k.u, k.v, k.v, 5), ("viou: dst (u) overflow", "needed 1280"), TikOverflowError

@@ -183,11 +183,7 @@ def call(**changes: Any) -> Any:
 
 REFUSED = {
     "layout": (dict(layout_query="SBH"), OpArgumentError, "layout_query is 'SBH'; accepted: layout_query in"),
-    "layout_kv": (
-        dict(layout_kv="TND"),
-        OpArgumentError,
-        "layout_kv = 'TND' and layout_query = 'BSND'",
-    ),
+    "layout_kv": (dict(layout_kv="TND"), OpArgumentError, "layout_kv = 'TND' and layout_query = 'BSND'"),
     "mode": (dict(sparse_mode=4), OpArgumentError, "sparse_mode is 4; accepted: sparse_mode in (0, 3)"),
     "tokens": (dict(pre_tokens=5), OpArgumentError, "pre_tokens = 5; accepted: pre_tokens in"),
     "attention_mode": (dict(attention_mode=1), OpArgumentError, "attention_mode is 1; accepted: attention_mode in"),

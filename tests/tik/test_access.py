@@ -192,9 +192,7 @@ def test_a_gather_is_not_exact_and_stays_in_its_tensor():
     args = [64, 0, 1, 0, 32, 256]
     found = access(row, 1, ["float32", "float32", "uint32"], args, [0], rooms=[256, 1000, 256])
     assert found == Access((Box(0, 1000),), False)
-    with pytest.raises(
-        ValueError, match="^vgather: src is touched at places known only while it runs"
-    ):
+    with pytest.raises(ValueError, match="^vgather: src is touched at places known only while it runs"):
         boxes(row, 1, ["float32", "float32", "uint32"], args, [0])
     with pytest.raises(ValueError, match="^data_move_pad: access needs the scopes of its operands"):
         boxes(ISA["data_move_pad"], 0, ["float32"] * 2, [1, 32, 0, 0, 0, 0, 0], [])

@@ -112,7 +112,7 @@ def test_keyword_arguments_and_text(kernel: str, tmp_path: Path) -> None:
     arguments = ["--arg", "x=float16[32]", "--arg", "factor=2.0", "--arg", "kernel_name=renamed"]
     result = run(f"{kernel}:scale", *arguments, "--feed", x, "--feed", "0", "--soc", "Ascend310P3", "--text")
     assert result.exit_code == 0, result.output
-    assert "program renamed soc=Ascend310P3" in result.output and "vmuls" in result.output
+    assert 'program "renamed" soc="Ascend310P3"' in result.output and "vmuls" in result.output
     assert "y: float16[32] min 0 max 31" in result.output
 
 
