@@ -62,6 +62,7 @@ class _Encoder:
         self.ints: dict[int, int] = {}
         self.nodes: dict[int, int] = {}  # by id: the Program holds every node while it is encoded
         self.refs: dict[int, bytes] = {}
+        self.args: dict[int, list[int]] = {}
         self.places: dict[int, int] = {0: 0}
         self.locations: dict[tuple[str, int], int] = {program.locations[0]: 0}
         self.depth = 0
@@ -149,7 +150,9 @@ class _Encoder:
         loc = self.loc(s.loc)
         head = _INSTR.pack(0, loc, self.string(s.op), len(tensors), len(args), len(attrs), 0)
         places = b"".join([self.tensor(t) for t in tensors])
-        numbers = [self.expr(a) for a in args]
+        numbers = self.args.get(id(args))
+        if numbers is None:
+            numbers = self.args[id(args)] = [self.expr(a) for a in args]
         for k, value in enumerate(attrs):
             self.number(value, f"{s.op}: attribute {k}", s.loc)
         return head + places + struct.pack(f"<{len(numbers)}I{len(attrs)}q", *numbers, *attrs)

@@ -24,13 +24,19 @@ def verify(program: ir.Program) -> ir.Program:
     is one multi-core loop; break and continue are inside a loop; regions do not nest; copies of a
     tensor lie in its scope and do not overlap.
     """
-    _tables(program)
+    _counts(program)
+    _places(program)
     _Walk(program, True).run()
     return program
 
 
 def check_limits(program: ir.Program) -> None:
     """EngineError when the Program is beyond a limit of :mod:`ms_custom_ops.program.limits`."""
+    _counts(program)
+    _Walk(program, False).run()
+
+
+def _counts(program: ir.Program) -> None:
     arguments = len(program.inputs) + len(program.outputs) + len(program.workspaces) + len(program.input_scalars)
     for what, count, most in (
         ("tensors", len(program.buffers), limits.TENSORS),
@@ -49,7 +55,6 @@ def check_limits(program: ir.Program) -> None:
                     f"{program.name}: tensor {b.name} has {count} {what}; accepted: at most {most} "
                     f"[{program.location(b.loc)}]"
                 )
-    _Walk(program, False).run()
 
 
 def check_blocks(program: ir.Program, count: int, loc: int) -> None:
@@ -60,7 +65,7 @@ def check_blocks(program: ir.Program, count: int, loc: int) -> None:
         )
 
 
-def _tables(program: ir.Program) -> None:
+def _places(program: ir.Program) -> None:
     for index, b in enumerate(program.buffers):
         where = f"[{program.location(b.loc)}]"
         if b.index != index:
@@ -88,6 +93,7 @@ class _Walk:
         self.sizes: dict[int, tuple[int, int]] = {}
         self.shapes: set[tuple[str, int, int, int]] = set()
         self.block_loop: Any = None
+        self.seen: set[int] = set()  # ids of arguments that calls share: the Program holds them
         self.loops = 0
         self.region = False
 
@@ -103,7 +109,7 @@ class _Walk:
         if depth > limits.NESTING:
             self.fail(owner, f"statements nest deeper than {limits.NESTING}")
         mine: list[ir.Buffer] = []
-        live = self.live
+        live, seen = self.live, self.seen
         for s in statements:
             kind = s.__class__
             if kind is ir.Instr:
@@ -119,9 +125,11 @@ class _Walk:
                     for t in s.tensors:
                         if t.offset.__class__ is not int:
                             self.expr(s, t.offset)
-                for a in s.args:
-                    if a.__class__ is not int:
-                        self.expr(s, a)
+                if id(s.args) not in seen:
+                    seen.add(id(s.args))
+                    for a in s.args:
+                        if a.__class__ is not int:
+                            self.expr(s, a)
             elif kind is ir.Alloc:
                 if self.structure and s.buffer in live:
                     self.fail(s, f"alloc of tensor {s.buffer.name}, which is alive")

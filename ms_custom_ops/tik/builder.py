@@ -9,6 +9,7 @@ but not recorded (``dead``), and nothing in it is checked.
 from __future__ import annotations
 
 import sys
+from types import CodeType
 from typing import Any
 
 from ms_custom_ops.errors import TikCapacityError, TikError, TikScopeError, describe
@@ -22,6 +23,9 @@ from ms_custom_ops.where import INTERNAL, user_location
 _LOCAL_SCOPES = tuple(ALLOC_ALIGN)
 _BEHIND = "behind "  # pointers of the places behind an on-chip buffer, see allocate_rest
 _METHOD = {"for": "for_range", "block": "for_range", "branch": "if_scope", "stmt": "new_stmt_scope"}
+
+# Code of the library that a call came through, by id; kept, since the id of a dead one could be given to another.
+_internal_codes: dict[int, CodeType] = {}
 
 
 class Storage:
@@ -126,22 +130,27 @@ class Builder:
     def loc(self) -> int:
         """Number of the kernel's current source line; looked up by bytecode position, which is cheap."""
         frame = sys._getframe(1)
-        while frame.f_code.co_filename.startswith(INTERNAL):
+        while True:
+            code = frame.f_code
+            if id(code) not in _internal_codes:
+                key = (id(code), frame.f_lasti)
+                number = self._location_of.get(key)
+                if number is not None:
+                    return number
+                if not code.co_filename.startswith(INTERNAL):
+                    break
+                _internal_codes[id(code)] = code
             outer = frame.f_back
             if outer is None:
                 return 0
             frame = outer
-        code = frame.f_code
-        key = (id(code), frame.f_lasti)
-        number = self._location_of.get(key)
+        self._codes[id(code)] = code  # as above
+        place = (code.co_filename, frame.f_lineno or 0)
+        number = self._location_number.get(place)
         if number is None:
-            self._codes[id(code)] = code  # a dead code object's id could be given to another one
-            place = (code.co_filename, frame.f_lineno or 0)
-            number = self._location_number.get(place)
-            if number is None:
-                number = self._location_number[place] = len(self.program.locations)
-                self.program.locations.append(place)
-            self._location_of[key] = number
+            number = self._location_number[place] = len(self.program.locations)
+            self.program.locations.append(place)
+        self._location_of[key] = number
         return number
 
     # ---- errors ----

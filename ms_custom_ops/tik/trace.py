@@ -10,6 +10,7 @@ from typing import Any
 
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.program import ir
+from ms_custom_ops.program.passes import apply
 from ms_custom_ops.soc import current_soc, use_soc
 from ms_custom_ops.tik.kernel import _collector
 
@@ -58,7 +59,9 @@ def trace(function: Callable[..., Any], *args: Any, soc: str | None = None, **kw
             f"trace: {name} built {len(names)} kernels ({', '.join(names)}); "
             "accepted: a function that calls tik_instance.BuildCCE(...) once"
         )
-    return programs[0]
+    program = programs[0]
+    # Print points of a kernel that is debugged belong to its statements, and read scalars that nothing else may.
+    return apply(program, ("verify",)) if "debug_points" in vars(program) else apply(program)
 
 
 __all__ = ["trace"]

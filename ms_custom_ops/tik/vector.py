@@ -63,6 +63,7 @@ class Plan(NamedTuple):
     needs: tuple
     shapes: tuple
     repeat: Any
+    args: tuple  # head and tail: one object for every call that has no scalar between them
 
 
 def canonical_strides(blk: Any, rep: Any, stride_unit: int, blocks: int, size: int) -> tuple[Any, Any]:
@@ -154,7 +155,8 @@ def assemble(
             need = _counter_need(m.low, lanes, blk_b, rep_b, size)
         needs.append(need)
         shapes.append((-(-last * size // BLOCK_BYTES), blk_b, rep_b, need))
-    return Plan((m.low, m.high, r), tuple(tail), (m.kind, *extra_attrs), tuple(needs), tuple(shapes), repeats)
+    head = (m.low, m.high, r)
+    return Plan(head, tuple(tail), (m.kind, *extra_attrs), tuple(needs), tuple(shapes), repeats, (*head, *tail))
 
 
 def _counter_need(count: int, lanes: int, blk: int, rep: int, size: int) -> int:
@@ -219,6 +221,7 @@ def check_operands(b: Builder, row: Row, tensors: tuple[Tensor, ...], plan: Plan
             and plan.shapes[0] is not None
             and plan.shapes[k] is not None
             and plan.repeat.__class__ is int
+            and (src is not dst or plan.shapes[k] != plan.shapes[0])
         ):
             check_overlap(api, dst, src, row.names[k], plan.shapes[0], plan.shapes[k], plan.repeat)
 
@@ -247,7 +250,7 @@ def emit_vector(
     plan = plan_for(b, row, dtypes, mask, repeat, blks, reps, stride_unit, mask_mode, extra_attrs)
     check_operands(b, row, tensors, plan)
     if scalar is NO_SCALAR:
-        args = plan.head + plan.tail
+        args = plan.args
     else:
         value = scalar_operand(b, scalar, scalar_dtype or dtypes[-1], row.api)
         args = (*plan.head, value, *plan.tail)
