@@ -346,8 +346,9 @@ def test_synchronisation_is_recorded(t: tik.Tik) -> None:
         t.set_flag("PIPE_MTE2", "PIPE_V", 1)
         t.wait_flag("PIPE_MTE2", "PIPE_V", 1)
         t.pipe_barrier("PIPE_ALL")
-    body = finish(t).body
-    assert [(s.op, s.args, s.attrs) for s in body] == [
+    (region,) = finish(t).body
+    assert isinstance(region, ir.NoSync)
+    assert [(s.op, s.args, s.attrs) for s in region.body] == [
         ("set_flag", (1,), (4, 1)),
         ("wait_flag", (1,), (4, 1)),
         ("pipe_barrier", (), (7,)),
