@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops.cases.base import case_data
+from ms_custom_ops.cases.generated import Generated
 from ms_custom_ops.cases.model import AttrValue, CaseFile, CaseFileError, InputCases, PlannedCase
+from ms_custom_ops.cases.reference import Reference
 from ms_custom_ops.errors import MsCustomOpsError, SocError, describe
 from ms_custom_ops.lower.steps import lower_call
 from ms_custom_ops.registry.call_values import match_soc
@@ -62,10 +65,11 @@ def file_cases(file: CaseFile, soc: str, seed: int = 0) -> list[PlannedCase]:
 
     Every listed shape runs with every dtype combination and, in rounds, with every entry of every input's ranges,
     values and layouts; the lists advance together and the shorter ones start again. A random shape takes one
-    random entry of each.
+    random entry of each. The generator of a file in the form of the operators' home makes all but the invalid calls.
 
     Raises:
-        CaseFileError: no dtype combination, or no random shape, obeys the op. SocError: as for smoke_cases.
+        CaseFileError: no dtype combination, or no random shape, obeys the op. UserCodeError: the generator failed.
+        SocError: as for smoke_cases.
     """
     maker = _Maker(file, soc, seed)
     cases = [*maker.listed(), *maker.random(), *maker.invalid()]
@@ -108,17 +112,39 @@ class _Maker:
                     yield self.plan(symbols, row, [step] * len(self.file.inputs), f"r{step}")
 
     def random(self) -> Iterator[PlannedCase]:
+        generated = self.generated()
+        if generated is not None:
+            yield from generated.cases()
+            return
         for row in self.rows:
             rng = _rng(self.seed, "random", *row.codes.values())
             for number in range(self.file.count):
                 yield self.draw(rng, row, f"random{number}")
 
+    def generated(self) -> Generated | None:
+        """The file's generator, None without one, and where the chip has none of the dtypes."""
+        design = self.file.design
+        if design is None or design.generator is None or not self.rows:
+            return None
+        known = {i.name: {CODE_TO_NAME[row.codes[i.name]] for row in self.op.dtype_rows} for i in self.tensors}
+        there = {i.name: {CODE_TO_NAME[row.codes[i.name]] for row in self.rows} for i in self.tensors}
+        # What no row has is brought to one by the public function, before the kernel.
+        dtypes = {
+            i.name: [d for d in i.dtypes or sorted(there[i.name]) if d in there[i.name] or d not in known[i.name]]
+            for i in self.tensors
+        }
+        return Generated(self.file, design, self.seed, dtypes, self.check)
+
     def draw(self, rng: np.random.Generator, row: DtypeRow, label: str) -> PlannedCase:
         reason = ""
         for _ in range(_TRIES):
-            symbols = {name: int(rng.choice(self.sizes(name))) for name in self.file.symbols}
+            symbols = {name: self.size(rng, name) for name in self.file.symbols}
             steps = [int(step) for step in rng.integers(0, 60, len(self.file.inputs))]
             case = self.plan(symbols, row, steps, label)
+            too_long = self.too_long(case)
+            if too_long:
+                reason = too_long
+                continue
             try:
                 self.check(case)
             except MsCustomOpsError as error:
@@ -129,6 +155,21 @@ class _Maker:
             describe("cases", f"random shapes in {self.file.path}", f"{_TRIES} that break the op's rules, the last "
                      f"one with '{reason}'", "sizes in generate.random or max_length that obey them")
         )  # fmt: skip
+
+    def size(self, rng: np.random.Generator, symbol: str) -> int:
+        """A random size. Where ``max_length`` counts elements, small ones are as likely as large ones."""
+        sizes = self.sizes(symbol)
+        if self.file.design is None:
+            return int(rng.choice(sizes))
+        return sizes[int(len(sizes) ** rng.random()) - 1]
+
+    def too_long(self, case: PlannedCase) -> str:
+        """What has more elements than the ``max_length`` of a file in the form of the operators' home."""
+        for i in self.tensors if self.file.design is not None else ():
+            length = math.prod(case.shapes.get(i.name) or ())
+            if i.max_length and length > i.max_length:
+                return f"{i.name} of {length} elements, max_length is {i.max_length}"
+        return ""
 
     def sizes(self, symbol: str) -> Sequence[int]:
         """What a random size is drawn from."""
@@ -179,8 +220,11 @@ class _Maker:
             layouts[given.name] = given.layouts[step % len(given.layouts)]
             if given.fills:
                 fills[given.name] = given.fills[step % len(given.fills)]
+        design, reference = self.file.design, None
+        if design is not None and design.reference is not None:
+            reference = Reference(design.reference, design.folder, design.api_name, design.called)
         return PlannedCase(name, self.op, self.file.form, env, shapes, dtypes, attrs, fills, layouts,
-                           _case_seed(self.seed, name), self.file.standards)  # fmt: skip
+                           _case_seed(self.seed, name), self.file.standards, reference=reference)  # fmt: skip
 
     def kind(self, name: str) -> str:
         return next(arg.kind for arg in self.op.attributes if arg.name == name)
@@ -191,9 +235,13 @@ class _Maker:
 
     def invalid(self) -> Iterator[PlannedCase]:
         """One case for each invalid entry: a good call with that one thing wrong."""
-        if not self.rows:
+        wrong = [(i.invalid_values, i.invalid_fills, i.invalid_dtypes, i.invalid_shapes) for i in self.file.inputs]
+        if not self.rows or not any(map(any, wrong)):
             return
-        if self.file.shapes:
+        generated = self.generated()
+        if generated is not None:
+            base = generated.case(0)
+        elif self.file.shapes:
             symbols = dict(zip(self.file.symbols, self.file.shapes[0], strict=True))
             base = self.plan(symbols, self.rows[0], [1 if not i.required else 0 for i in self.file.inputs], "")
         else:

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ms_custom_ops.errors import MsCustomOpsError
 from ms_custom_ops.registry.expr import Expr
 from ms_custom_ops.registry.spec import OpSpec, Shape
+
+if TYPE_CHECKING:
+    from ms_custom_ops.cases.reference import Reference
+    from ms_custom_ops.compat import atk
 
 
 class CaseFileError(MsCustomOpsError, ValueError):
@@ -76,10 +81,46 @@ class Standard:
 
 
 @dataclass(frozen=True)
+class DesignInput:
+    """One entry of ``inputs`` as ATK draws it: ``argument`` of the op ("" of an attribute that only the file's code
+    knows), ``name`` ("" of a positional one), ``dtypes`` and ``ranges`` as they are written, ``sizes``: (low, high)
+    choices of every axis or of each, ``max_length`` in elements."""
+
+    argument: str
+    name: str
+    kind: str
+    required: bool
+    dtypes: tuple[Any, ...]
+    ranges: tuple[Any, ...]
+    ranks: tuple[int, ...]
+    sizes: tuple[tuple[tuple[int, int], ...], ...]
+    max_length: int | None
+
+
+@dataclass(frozen=True)
+class Design:
+    """What a file in the form of the operators' home has beside it in ``folder``: the classes of its ``generate`` and
+    its ``api_type``, None where there is none. ``config``: the file, its keys as attributes."""
+
+    folder: Path
+    api_name: str
+    generator: type[atk.CaseGenerator] | None
+    reference: type[atk.BaseApi] | None
+    inputs: tuple[DesignInput, ...]
+    config: Any
+
+    @property
+    def called(self) -> tuple[tuple[str, str, str], ...]:
+        """(argument, name, kind) of each input."""
+        return tuple((i.argument, i.name, i.kind) for i in self.inputs)
+
+
+@dataclass(frozen=True)
 class CaseFile:
     """A read case file. ``form`` is "function" (arguments of the public function) or "primitive" (arguments
     of the op_info file). ``shapes`` are listed sizes of ``symbols``, ``candidates`` what random sizes are
-    drawn from, ``count`` the random cases per dtype combination, ``notes`` keys that have no effect here."""
+    drawn from, ``count`` the random cases per dtype combination (with ``design``: all of them), ``notes`` keys that
+    have no effect here. ``design``: of a file in the form of the operators' home."""
 
     path: str
     op: OpSpec
@@ -91,12 +132,13 @@ class CaseFile:
     count: int
     standards: tuple[Standard, ...]
     notes: tuple[str, ...] = ()
+    design: Design | None = None
 
 
 @dataclass(frozen=True)
 class PlannedCase:
     """One call: everything but the arrays, which ``seed`` makes. ``invalid`` says what is wrong on purpose,
-    and then the call must be refused with ``expected_error`` in the text."""
+    and then the call must be refused with ``expected_error`` in the text. ``reference``: the file's own."""
 
     name: str
     op: OpSpec
@@ -111,6 +153,7 @@ class PlannedCase:
     standards: tuple[Standard, ...] = ()
     invalid: str = ""
     expected_error: str = ""
+    reference: Reference | None = None
 
     @property
     def present(self) -> list[str]:
@@ -120,7 +163,8 @@ class PlannedCase:
 
 @dataclass(frozen=True)
 class OutputError:
-    """Errors of one output against the golden: rms ratio and largest absolute difference."""
+    """Distance of one output from another: rms of the difference over rms of the other, and largest absolute
+    difference."""
 
     name: str
     rms: float
@@ -130,7 +174,8 @@ class OutputError:
 @dataclass
 class Result:
     """A case on a chip. ``verdict``: "pass", "fail" (wrong values, or accepted although invalid) or "error"
-    (an error where there should be none); ``message`` explains the latter two and quotes refusals."""
+    (an error where there should be none); ``message`` explains the latter two and quotes refusals. ``outputs`` is the
+    kernel's distance from the golden; a file's own reference adds the kernel's from it, and its from the golden."""
 
     case: PlannedCase
     soc: str
@@ -138,6 +183,8 @@ class Result:
     verdict: str = "pass"
     message: str = ""
     outputs: list[OutputError] = field(default_factory=list)
+    from_reference: list[OutputError] = field(default_factory=list)
+    reference_from_golden: list[OutputError] = field(default_factory=list)
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
@@ -151,4 +198,6 @@ class Result:
             "layouts": dict(case.layouts), "seed": list(case.seed), "invalid": case.invalid,
             "verdict": self.verdict, "message": self.message, "seconds": round(self.seconds, 4),
             "outputs": [vars(o) for o in self.outputs],
+            "from_reference": [vars(o) for o in self.from_reference],
+            "reference_from_golden": [vars(o) for o in self.reference_from_golden],
         }  # fmt: skip

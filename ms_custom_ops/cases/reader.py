@@ -1,40 +1,52 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a case file in the form of ATK, the operator test tool of the CANN ecosystem, and what we add to it.
 
+A file that names Python code beside it, or a Triton kernel, is in the form of the operators' home: what such files say
+beyond this reader (standards of ATK's own, attributes that only their code knows) becomes a note instead of a finding.
+
 Everything that is wrong with a file is collected and raised as one error, each finding with file:line.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.compare import COMPARATORS
-from ms_custom_ops.cases.model import CaseFile, CaseFileError, InputCases, Standard
+from ms_custom_ops.cases.design import PREFIXES, is_upstream, read_design
+from ms_custom_ops.cases.model import CaseFile, CaseFileError, DesignInput, InputCases, Standard
+from ms_custom_ops.cases.names import DTYPES, full_dtype
 from ms_custom_ops.registry import Registry, load_registry
 from ms_custom_ops.registry.spec import OpSpec
 from ms_custom_ops.registry.yaml_source import Findings, Source, TooManyFindings, nearest, read_source
 
-#: ATK's names of dtypes, and the full ones.
-DTYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
-DTYPES.update({name: name for name in (*DTYPES.values(), "int8", "uint8", "int16", "uint16", "int32", "uint32",
-                                       "int64", "bool")})  # fmt: skip
 TOP = ("api", "name", "dtype_numbers", "generate", "standard", "inputs")
 #: Keys of ATK that say how ATK calls an op or what else it measures.
-TOP_UNUSED = ("api_type", "aclnn_api_type", "version", "aclnn_name", "extra_numbers")
+TOP_UNUSED = (
+    "api_type", "aclnn_api_type", "triton_api_type", "fusion_api_type", "dist_api_type", "version", "aclnn_name",
+    "triton_name", "extra_numbers", "expected_error_msg", "backward", "outputs", "fusion_mode", "method_inputs",
+    "tensor_input", "shape_distributions",
+)  # fmt: skip
 FORMS = ("function", "primitive")
+_SINGLE_MODES = ("high_performance", "high_precision")
+_EXPONENT = re.compile(r"\d+(\.\d*)?[eE][-+]?\d+")
 _GENERATE = ("symbols", "shapes", "random")
 _MAX_BYTES = 1 << 20  # files of ATK list their values
 
 
 class CaseReader:
-    """Values of one file at key paths; what is wrong goes to ``findings``, reading goes on."""
+    """Values of one file at key paths; what is wrong goes to ``findings``, reading goes on. ``upstream``: the file is
+    in the form of the operators' home."""
 
     def __init__(self, source: Source, findings: Findings):
         self.source, self.findings = source, findings
         self.unused: list[str] = []
+        top = source.data if isinstance(source.data, dict) else {}
+        self.upstream, self.versioned = is_upstream(top), "version" in top
+        self.design_inputs: list[DesignInput] = []
 
     def bad(self, path: tuple[Any, ...], text: str) -> None:
         self.findings.add(self.source.where(*path), f"cases: {text}")
@@ -60,7 +72,7 @@ class CaseReader:
 
     def values(self, value: Any, path: tuple[Any, ...], accepted: str) -> list:
         """The list under ``values``, ATK's form of a choice."""
-        section = self.keys(value, ("values",), path, unused=("weights",))
+        section = self.keys(value, ("values",), path, unused=("weights", "type", "random_types", "invalid_values"))
         if isinstance(value, dict) and "values" not in section:
             self.bad(path, f"{dotted(path)} has no values; accepted: a list of {accepted}")
         return self.items(section["values"], (*path, "values"), accepted) if "values" in section else []
@@ -79,8 +91,9 @@ class CaseReader:
         return None
 
     def dtype(self, value: Any, path: tuple[Any, ...]) -> str | None:
-        if isinstance(value, str) and value in DTYPES:
-            return DTYPES[value]
+        found = full_dtype(value)
+        if found is not None:
+            return found
         self.bad(path, f"dtype {value!r}; {nearest(str(value), DTYPES)}")
         return None
 
@@ -124,6 +137,7 @@ def _read(path: str | Path, registry: Registry, findings: Findings) -> CaseFile:
         raise _error(path, findings)
     form = _form(reader, data.get("api"), op)
     inputs = read_inputs(reader, data.get("inputs"), op, form)
+    design = read_design(reader, data, Path(path), tuple(reader.design_inputs)) if reader.upstream else None
     symbols, shapes, candidates = _generate(reader, data.get("generate", "default"), op, inputs)
     count = reader.whole(data.get("dtype_numbers", 0), ("dtype_numbers",), 0) or 0
     standards = _standards(reader, data.get("standard", {}))
@@ -131,7 +145,10 @@ def _read(path: str | Path, registry: Registry, findings: Findings) -> CaseFile:
         reader.bad(("generate",), "no case: give generate.shapes, or dtype_numbers of 1 or more")
     if findings.items:
         raise _error(path, findings)
-    return CaseFile(str(path), op, form, inputs, symbols, shapes, candidates, count, standards, tuple(reader.unused))
+    if design is not None and data.get("api_type", "function") != "function":
+        reader.unused.remove("api_type")  # it names the reference, or has a note of its own
+    return CaseFile(str(path), op, form, inputs, symbols, shapes, candidates, count, standards, tuple(reader.unused),
+                    design)  # fmt: skip
 
 
 def _error(path: str | Path, findings: Findings) -> CaseFileError:
@@ -139,10 +156,13 @@ def _error(path: str | Path, findings: Findings) -> CaseFileError:
 
 
 def _op(reader: CaseReader, name: Any, registry: Registry) -> OpSpec | None:
-    if name not in registry.ops:
+    """The op called ``name``, which may carry the prefix of its reference framework."""
+    plain = [str(name).removeprefix(prefix) for prefix in ("", *PREFIXES)]
+    found = next((n for n in plain if n in registry.ops), None)
+    if found is None:
         reader.bad(("name",), f"name is {name!r}; accepted: an op, {nearest(str(name), registry.ops)}")
         return None
-    return registry.ops[name]
+    return registry.ops[found]
 
 
 def _form(reader: CaseReader, api: Any, op: OpSpec) -> str:
@@ -162,11 +182,7 @@ def _generate(
     given = [i.name for i in inputs]
     dims = [d.symbol for a in op.tensors if not a.optional or a.name in given for d in a.shape]
     known = tuple(name for name in dict.fromkeys(dims) if name and name not in op.symbols)
-    if value == "default":
-        return known, (), {}
-    if isinstance(value, str):
-        reader.bad(("generate",), f"generate is '{value}', Python code of ATK; accepted: default, or a mapping with "
-                   f"the keys {', '.join(_GENERATE)}")  # fmt: skip
+    if isinstance(value, str):  # default, or a class beside the file
         return known, (), {}
     section = reader.keys(value, _GENERATE, ("generate",))
     symbols = tuple(reader.items(section.get("symbols", list(known)), ("generate", "symbols"), "shape symbols"))
@@ -196,16 +212,55 @@ def _standards(reader: CaseReader, value: Any) -> tuple[Standard, ...]:
     acc = reader.keys(value, ("acc",), ("standard",), unused=("perf",)).get("acc", {})
     if isinstance(acc, str):
         acc = {acc: {}}
+    if reader.upstream and isinstance(acc, dict):
+        acc = _with_numbers(reader, acc)
     result = []
     for name, numbers in reader.keys(acc, tuple(COMPARATORS), ("standard", "acc")).items():
         if name in COMPARATORS:
             path: tuple[Any, ...] = ("standard", "acc", name)
             wanted = COMPARATORS[name].numbers
             if name == "single_bm":
+                if isinstance(numbers, dict) and (reader.upstream or "type" in numbers):
+                    nested = [mode for mode in _SINGLE_MODES if mode in numbers]
+                    if not nested:
+                        numbers = _flat_numbers(reader, numbers, path)
+                        result.append(Standard(name, _by_dtype(reader, numbers, wanted, path)))
+                        continue
                 numbers = reader.keys(numbers, ("high_performance",), path).get("high_performance", {})
                 path += ("high_performance",)
             result.append(Standard(name, _by_dtype(reader, numbers, wanted, path)))
     return tuple(result)
+
+
+def _with_numbers(reader: CaseReader, acc: dict) -> dict:
+    """Standards that say what they demand. The others have numbers of ATK's own, which are not published: a note, and
+    the op's accuracy holds."""
+    kept = {}
+    for name, numbers in acc.items():
+        given = numbers if isinstance(numbers, dict) else {}
+        known = name in COMPARATORS
+        if known and (not COMPARATORS[name].numbers or any(key != "type" for key in given)):
+            kept[name] = numbers
+        else:
+            reader.unused.append(f"standard.acc.{name} (no numbers; the accuracy of the op holds)")
+    return kept
+
+
+def _flat_numbers(reader: CaseReader, numbers: dict, path: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
+    """``fp16_error``, ``fp16_eb``, .. beside ``type`` as numbers per dtype."""
+    result: dict[str, dict[str, Any]] = {}
+    for key, number in numbers.items():
+        dtype, _, which = str(key).rpartition("_")
+        if dtype in DTYPES and which in COMPARATORS["single_bm"].numbers:
+            if isinstance(number, str) and _EXPONENT.fullmatch(number):  # YAML reads 1e-3 as text
+                number = float(number)
+            result.setdefault(dtype, {})[which] = reader.number(number, (*path, key)) or 0.0
+        elif key == "type" and number in _SINGLE_MODES:
+            continue
+        else:
+            accepted = f"type of {', '.join(_SINGLE_MODES)}, and fp32_error, fp32_eb, fp16_error, .."
+            reader.bad((*path, key), f"{dotted((*path, key))} is {number!r}; accepted: {accepted}")
+    return result
 
 
 def _by_dtype(

@@ -8,6 +8,7 @@ from typing import Any
 
 from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.data import LAYOUTS
+from ms_custom_ops.cases.design import KINDS, read_input
 from ms_custom_ops.cases.model import AttrValue, Fill, InputCases
 from ms_custom_ops.cases.reader import CaseReader, dotted
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME
@@ -17,8 +18,14 @@ from ms_custom_ops.registry.yaml_source import nearest
 
 _KEYS = ("name", "type", "required", "dtypes", "ranges", "shapes", "layouts", "expected_error_msg")
 _UNUSED = ("aclnn_name", "backward", "align_32B", "outlier_values", "tuple_numbers", "boundary")
+_SPECIAL = ("inf", "-inf", "nan", "null")  # what ATK mixes into tensors
 _FILL = "[low, high], a number, normal, or {normal | uniform | constant: .., upper: .., lower: ..}"
-_ATTR_DTYPES = {"int": "int", "float": "float", "bool": "bool", "str": "str", "string": "str"}
+_ATTR_DTYPES = {
+    **dict.fromkeys(("int", "int64", "int32", "int16", "int8", "int64_t", "int32_t", "int16_t", "int8_t"), "int"),
+    **dict.fromkeys(("float", "double", "fp32", "fp64"), "float"),
+    **dict.fromkeys(("bool", "attr_bool"), "bool"), **dict.fromkeys(("str", "string", "char"), "str"),
+}  # fmt: skip
+_ATTR_KINDS = ("attr", "scalar")
 
 Path = tuple[Any, ...]
 
@@ -28,17 +35,27 @@ def read_inputs(reader: CaseReader, value: Any, op: OpSpec, form: str) -> tuple[
     function = case_data(op).function
     names = [a.name for a in op.args if form == "primitive" or not function or a.name in function]
     result: dict[str, InputCases] = {}
+    unnamed = iter(names)
     for i, item in enumerate(reader.items(value, ("inputs",), "inputs")):
         path: Path = ("inputs", i)
         section = reader.keys(item, _KEYS, path, _UNUSED)
         name = section.get("name")
+        if not name and "name" in section:  # by position, as ATK calls it
+            name = next(unnamed, name)
+        kind = section.get("type", "tensor")
+        if reader.upstream and kind in KINDS:
+            known = name in names
+            reader.design_inputs.append(read_input(section, str(name) if known else "", str(kind)))
+            if not known and not str(kind).startswith("tensor"):
+                reader.unused.append(f"inputs.{i} ({name!r}, no argument of {op.name}: for generator and reference)")
+                continue
         if name not in names:
             reader.bad((*path, "name"), f"input {name!r}; {nearest(str(name), names)}")
         elif name in result:
             reader.bad((*path, "name"), f"input '{name}' is given twice; accepted: once")
         else:
             arg = next(a for a in op.args if a.name == name)
-            result[name] = _Input(reader, op, arg, path, section).read(form)
+            result[name] = _Input(reader, op, arg, path, section, form).read()
     for arg in op.args:
         if arg.name in names and arg.name not in result and not arg.has_default:
             reader.bad(("inputs",), f"no input '{arg.name}'; accepted: one for each of "
@@ -49,13 +66,13 @@ def read_inputs(reader: CaseReader, value: Any, op: OpSpec, form: str) -> tuple[
 class _Input:
     """Reads one entry."""
 
-    def __init__(self, reader: CaseReader, op: OpSpec, arg: ArgSpec, path: Path, section: dict):
-        self.reader, self.op, self.arg, self.path, self.section = reader, op, arg, path, section
+    def __init__(self, reader: CaseReader, op: OpSpec, arg: ArgSpec, path: Path, section: dict, form: str):
+        self.reader, self.op, self.arg, self.path, self.section, self.form = reader, op, arg, path, section, form
 
-    def read(self, form: str) -> InputCases:
+    def read(self) -> InputCases:
         arg, reader, section = self.arg, self.reader, self.section
         kind = "tensor" if arg.is_tensor else "attr"
-        if section.get("type", kind) != kind:
+        if section.get("type", kind) not in (("tensor",) if arg.is_tensor else _ATTR_KINDS):
             reader.bad((*self.path, "type"), f"type of '{arg.name}' is {section['type']!r}; accepted: {kind}")
         required = section.get("required", True)
         if not isinstance(required, bool) or not (required or arg.has_default):
@@ -66,7 +83,7 @@ class _Input:
                              ("valid_weights",))  # fmt: skip
         if not arg.is_tensor:
             return InputCases(**shared, **self.attribute(ranges))
-        return InputCases(**shared, **self.tensor(ranges), layouts=self.layouts(form))
+        return InputCases(**shared, **self.tensor(ranges), layouts=self.layouts())
 
     def error_text(self) -> str:
         text = self.section.get("expected_error_msg", "")
@@ -79,7 +96,18 @@ class _Input:
         path = (*self.path, "ranges", which)
         if which not in ranges:
             return ()
-        found = [read(v, (*path, "values", i)) for i, v in enumerate(self.reader.values(ranges[which], path, accepted))]
+        given = self.reader.values(ranges[which], path, accepted)
+        atk = self.reader.upstream or self.reader.versioned
+        if which == "invalid" and atk and isinstance(ranges.get("valid"), dict):
+            valid = ranges["valid"].get("values")
+            # An invalid value that is valid too is how files for ATK say that there is none.
+            given = [v for v in given if not (isinstance(valid, list) and v in valid)]
+        if which == "invalid" and self.reader.upstream and self.arg.is_tensor:
+            special = [v for v in given if v in _SPECIAL or (isinstance(v, list) and len(v) == 1 and v[0] in _SPECIAL)]
+            if special:
+                self.reader.unused.append(f"{dotted(path)} {special}")
+            given = [v for v in given if v not in special]
+        found = [read(v, (*path, "values", i)) for i, v in enumerate(given)]
         return tuple(v for v in found if v is not None)
 
     def attribute(self, ranges: dict) -> dict[str, Any]:
@@ -171,6 +199,8 @@ class _Input:
         reader, path = self.reader, (*self.path, "dtypes")
         section = reader.keys(self.section["dtypes"], ("values", "invalid"), path, unused=("weights",))
         known = {CODE_TO_NAME[row.codes[self.arg.name]] for row in self.op.dtype_rows}
+        if self.form == "function":
+            known |= self.public_dtypes(self.arg.name)
         result = {}
         for key, values in (
             ("dtypes", section.get("values", [])),
@@ -184,15 +214,25 @@ class _Input:
                 reader.bad(path, f"dtype of '{self.arg.name}' is {dtype}; accepted: {', '.join(sorted(known))}")
         return result
 
+    def public_dtypes(self, name: str) -> set[str]:
+        """Dtypes that the public function takes; it brings them to those of the kernel."""
+        args = {} if self.op.public is None else {arg.name: arg for arg in self.op.public.args}
+        found: set[str] = set()
+        for dtype in args[name].dtypes if name in args else ():
+            found |= self.public_dtypes(dtype) if dtype in args else {dtype}
+        return found
+
     def shapes(self) -> dict[str, Any]:
         if "shapes" not in self.section:
             return {}
         reader, path = self.reader, (*self.path, "shapes")
-        section = reader.keys(self.section["shapes"], ("dim_numbers", "max_length", "invalid"), path)
+        unused = () if reader.upstream else ("dim_values", "min", "max")
+        keys = ("dim_numbers", "max_length", "invalid", *(("dim_values", "min", "max") if reader.upstream else ()))
+        section = reader.keys(self.section["shapes"], keys, path, unused)
         rank = len(self.arg.shape)
         if "dim_numbers" in section:
             ranks = reader.values(section["dim_numbers"], (*path, "dim_numbers"), "ranks")
-            if rank not in ranks:
+            if rank not in ranks and not reader.upstream:  # there the generator may give another
                 reader.bad((*path, "dim_numbers"), f"ranks of '{self.arg.name}' are {ranks}; accepted: a list with "
                            f"{rank}, shape {self.arg.shape_text}")  # fmt: skip
         longest = section.get("max_length")
@@ -207,7 +247,7 @@ class _Input:
                 wrong.append(tuple(dim for dim in dims if dim is not None))
         return dict(max_length=longest, invalid_shapes=tuple(wrong))
 
-    def layouts(self, form: str) -> tuple[str, ...]:
+    def layouts(self) -> tuple[str, ...]:
         if "layouts" not in self.section:
             return ("contiguous",)
         reader, path = self.reader, (*self.path, "layouts")
@@ -218,7 +258,7 @@ class _Input:
             elif layout == "swapped" and len(self.arg.shape) < 2:
                 reader.bad(path, f"layout swapped of '{self.arg.name}' of rank {len(self.arg.shape)}; accepted: rank 2 "
                            "or more")  # fmt: skip
-            elif layout != "contiguous" and form == "primitive":
+            elif layout != "contiguous" and self.form == "primitive":
                 reader.bad(path, f"layout {layout} with api primitive, which takes contiguous tensors; accepted: api "
                            "function, or contiguous")  # fmt: skip
             else:

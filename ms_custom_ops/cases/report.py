@@ -28,7 +28,22 @@ def row(result: Result) -> str:
     worst = f"{max(o.worst for o in result.outputs):.2e}" if result.outputs else "-"
     verdict = "refused" if case.invalid and result.verdict == "pass" else result.verdict
     text = line((case.name, result.soc, result.way, dtypes, shapes, rms, worst, verdict))
+    if result.from_reference:
+        text += f"\n    {_distances(result)}"
     return text if result.verdict == "pass" else f"{text}\n    {result.message}"
+
+
+def _distances(result: Result) -> str:
+    """The three distances between kernel, golden and the file's reference: rms ratio, largest difference."""
+    three = (
+        ("kernel-golden", result.outputs), ("kernel-reference", result.from_reference),
+        ("reference-golden", result.reference_from_golden),
+    )  # fmt: skip
+    return "  ".join(
+        f"{name} {max(o.rms for o in outputs):.2e} {max(o.worst for o in outputs):.2e}"
+        for name, outputs in three
+        if outputs
+    )
 
 
 def summary(results: Sequence[Result], absent: int = 0) -> str:

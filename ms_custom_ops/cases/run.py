@@ -42,6 +42,8 @@ def run_case(case: PlannedCase, soc: str, way: str = "native") -> Result:
             result.verdict, result.message = "fail", f"accepted, but is invalid ({case.invalid})"
         else:
             _judge(result, golden, outputs)
+            if case.reference is not None:
+                _compare(result, golden, outputs)
     result.seconds = time.perf_counter() - start
     return result
 
@@ -75,6 +77,33 @@ def _judge(result: Result, golden: list[np.ndarray], outputs: dict[str, np.ndarr
             judge(op, case.standards, ret.name, array, wanted, dtype, accuracy)
     except AssertionError as error:
         result.verdict, result.message = "fail", str(error)
+
+
+def _compare(result: Result, golden: list[np.ndarray], outputs: dict[str, np.ndarray]) -> None:
+    """Distances from the file's own reference, which the kernel must meet as it meets the golden."""
+    case, op = result.case, result.case.op
+    assert case.reference is not None
+    try:
+        found = case.reference.outputs(case, make_arrays(case))
+        pairs = [(ret, wanted) for ret, wanted in zip(op.returns, golden, strict=True) if ret.name in outputs]
+        if len(found) != len(pairs):
+            names = ", ".join(ret.name for ret, _ in pairs)
+            raise AssertionError(f"reference: {len(found)} output(s); accepted: {len(pairs)}, {names}")
+        accuracy = str(case.dtypes[op.dtype_group[0]])
+        for (ret, wanted), theirs in zip(pairs, found, strict=True):
+            ours = outputs[ret.name]
+            if theirs.shape != ours.shape:
+                raise AssertionError(f"reference: {ret.name} is of shape {theirs.shape}; accepted: {ours.shape}")
+            result.from_reference.append(measure(ret.name, ours, theirs))
+            result.reference_from_golden.append(measure(ret.name, theirs, wanted))
+            source = ret.dtype_from
+            judge(op, case.standards, f"{ret.name} from the reference", ours, theirs.astype(np.float64),
+                  case.dtypes.get(source) or source, accuracy)  # fmt: skip
+    except AssertionError as error:
+        if result.verdict == "pass":
+            result.verdict, result.message = "fail", str(error)
+    except MsCustomOpsError as error:
+        result.verdict, result.message = "error", str(error)
 
 
 def _views(case: PlannedCase, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -44,7 +44,7 @@ _MINDSPEED: dict[str, tuple[str, ...]] = {
 }
 
 
-class _Served(types.ModuleType):
+class ServedModule(types.ModuleType):
     """A module with the names that are served; the text of any other says which these are."""
 
     def __init__(self, name: str, names: dict[str, Any]):
@@ -64,17 +64,21 @@ def upstream_modules() -> dict[str, types.ModuleType]:
     modules: dict[str, types.ModuleType] = {}
     for table, source in ((_ATK, atk), (_MINDSPEED, mindspeed)):
         for name, names in table.items():
-            modules[name] = _Served(name, {n: getattr(source, n) for n in names})
+            modules[name] = ServedModule(name, {n: getattr(source, n) for n in names})
     modules.update(mindspeed.function_modules(_TRITON))
     return modules
 
 
-def assert_close(prefix: str, ref: Any, tri: Any, ratio: float, err_atol: float = 1e-6, **others: Any) -> None:
-    """Passes if max|ref - tri| <= ``err_atol``, else requires rms(ref - tri) / rms(ref) < ``ratio``."""
+def assert_close(
+    prefix: str, ref: Any, tri: Any, ratio: float, warning: bool = False, err_atol: float = 1e-6,
+    atol: float | None = None,
+) -> None:  # fmt: skip
+    """Passes if max|ref - tri| <= ``err_atol`` (or ``atol``), else requires rms(ref - tri) / rms(ref) < ``ratio``;
+    ``warning`` has no effect, a failure always counts."""
     from ms_custom_ops.testing import assert_ratio
 
     actual, golden = (x.detach().cpu().double().numpy() for x in (tri, ref))
-    assert_ratio(prefix, actual, golden, ratio, err_atol)
+    assert_ratio(prefix, actual, golden, ratio, err_atol if atol is None else atol)
 
 
 class TestsFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -87,7 +91,7 @@ class TestsFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if name in self._NAMES else None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        return _Served(spec.name, self._NAMES[spec.name])
+        return ServedModule(spec.name, self._NAMES[spec.name])
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Nothing to run: the names are there."""
@@ -95,5 +99,5 @@ class TestsFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def forget(self) -> None:
         """Take what was made here out of sys.modules."""
         for name in self._NAMES:
-            if isinstance(sys.modules.get(name), _Served):
+            if isinstance(sys.modules.get(name), ServedModule):
                 del sys.modules[name]

@@ -27,4 +27,8 @@ def _sequence_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str
     return golden(**arrays, **attrs)
 
 
-CASES = {"bwd_dtrap_ddt": CaseData({"cu_seqlens": _bounds}, golden=_sequence_golden)}
+CASES = {
+    "bwd_dtrap_ddt": CaseData(
+        {"cu_seqlens": _bounds}, golden=_sequence_golden, function=("trap", "dt", "dfactor", "dgamma_diag")
+    )
+}

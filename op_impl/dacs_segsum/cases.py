@@ -4,6 +4,6 @@
 from __future__ import annotations
 
 from ms_custom_ops.cases.base import CaseData
-from ms_custom_ops.op_impl.segsum.data import DECAYS
+from ms_custom_ops.op_impl.segsum.data import DECAYS, whole_chunks
 
-CASES = {"dacs_segsum": CaseData(DECAYS)}
+CASES = {"dacs_segsum": CaseData(DECAYS, golden=whole_chunks, function=("da", "chunk_size"))}

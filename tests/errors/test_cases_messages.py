@@ -80,9 +80,6 @@ CASES = {
         "name is 'bwd_segsum_dad'; accepted: an op, nearest known: 'bwd_segsum_dadt'"),
     "api": ("api: function", "api: triton", 1,
         "api is 'triton'; accepted: function, primitive, pytorch (= function)"),
-    "generator_of_atk": ("generate:\n  symbols: [B, H, N, C]\n  shapes:\n    - [1, 1, 2, 16]\n"
-                         "  random: {B: [1, 2], C: [16, 32]}", "generate: reduce", 4,
-        "generate is 'reduce', Python code of ATK; accepted: default, or a mapping with the keys symbols, shapes, "),
     "symbols": ("[B, H, N, C]", "[B, H, N, D]", 5,
         "symbols are B, H, N, D; accepted: those of bwd_segsum_dadt, B, H, N, C, in any order"),
     "size": ("[1, 1, 2, 16]", "[1, 1, 0, 16]", 7, "generate.shapes.0 is 0; accepted: an int of 1 or more"),
