@@ -283,6 +283,7 @@ def _collect(spec: OpSpec) -> Sources:
     edited = _edited(stamps)
     digests: dict[Path, str] = {}
     lines = [f"{version} {package}" for package, version in sorted(closure.versions.items())]
+    lines.append(repr(spec.raw))  # a gradient op has parts of its forward op's entry, which may stand in another file
     for label, (path, _, text) in sorted(labelled.items()):
         digests[path] = _UNKNOWN if path in edited else hashlib.sha256(text).hexdigest()
         lines.append(f"{digests[path]} {label}")

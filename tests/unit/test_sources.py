@@ -314,6 +314,24 @@ def test_a_module_that_was_not_there_yet(user: UserOp, compile_anew: Callable) -
     assert compile_anew() == (48, 1)
 
 
+def test_what_a_gradient_inherits_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its entry says grad_of; the forward op's stands in another file."""
+    folder = shutil.copytree(Path(get_op("flash_attention").location.rpartition(":")[0]).parent, tmp_path / "op_info")
+    forward = folder / "flash_attention.yaml"
+
+    def hashed() -> str:
+        return sources.sources_of(load_registry(folder).get("flash_attention_grad")).hash
+
+    before = hashed()
+    assert "grad_of: flash_attention" in (folder / "flash_attention_grad.yaml").read_text()
+    forward.write_text(forward.read_text() + "# a comment\n")
+    assert hashed() == before
+    text = forward.read_text()
+    keep = text[text.index("    keep_prob:") : text.index("\n", text.index("    keep_prob:")) + 1]
+    forward.write_text(text.replace(keep, "").replace("    scale_value:", keep + "    scale_value:", 1))
+    assert hashed() != before
+
+
 def test_nothing_is_imported_to_take_the_hash(user: UserOp) -> None:
     (user.package / "__init__.py").write_text("raise RuntimeError('imported')\n")
     assert user.numbers["package"] in dict(sources.sources_of(user.spec()).files)
