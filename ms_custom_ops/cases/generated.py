@@ -12,7 +12,7 @@ import numpy as np
 from ms_custom_ops.cases.model import CaseFile, Design, DesignInput, Fill, PlannedCase
 from ms_custom_ops.cases.names import DTYPES, full_dtype, short_dtype
 from ms_custom_ops.cases.reference import Reference
-from ms_custom_ops.cases.user_code import UserCodeError, seeded, user_code
+from ms_custom_ops.cases.user_code import UserCodeError, find_generator, seeded, user_code
 from ms_custom_ops.compat import atk
 from ms_custom_ops.errors import MsCustomOpsError, OpDtypeError
 from ms_custom_ops.registry.spec import ArgSpec, Shape
@@ -35,8 +35,10 @@ class Generated:
         code = design.generator.after_case_config.__code__
         self.place = f"{code.co_filename}:{code.co_firstlineno}"
         self.what = f"generator {design.generator.__name__}"
+        # Run anew: tables of the module itself start again for every chip.
+        kind = find_generator(design.folder, str(design.config.generate)) or design.generator
         with user_code(f"{self.what}.__init__", design.folder), seeded(seed):
-            self.generator = design.generator(design.config)
+            self.generator = kind(design.config)
 
     def cases(self) -> Iterator[PlannedCase]:
         """``dtype_numbers`` cases. One that breaks the op's rules is planned all the same: running it says which; only

@@ -42,6 +42,8 @@ def read_inputs(reader: CaseReader, value: Any, op: OpSpec, form: str) -> tuple[
         name = section.get("name")
         if not name and "name" in section:  # by position, as ATK calls it
             name = next(unnamed, name)
+        if reader.upstream and name not in names:  # such files name arguments as their function does
+            name = next((n for n in names if n.lower() == str(name).lower()), name)
         kind = section.get("type", "tensor")
         if reader.upstream and kind in KINDS:
             known = name in names

@@ -72,7 +72,8 @@ def run_graph(case: PlannedCase, stored: dict[str, np.ndarray], soc: str) -> dic
     finally:
         ms.set_context(mode=mode)
         chips.set_soc(chip)
-    returns = [ret.name for ret in case.op.returns]
+    public_form = case.op.public if case.form == "function" else None
+    returns = [ret.name for ret in (case.op.returns if public_form is None else public_form.returns)]
     if len(outputs) != len(returns):
         raise OpArgumentError(describe(case.op.name, "outputs", len(outputs), ", ".join(returns)))
     absent = [r.name for r in case.op.returns if r.present_if is not None and r.present_if not in stored]

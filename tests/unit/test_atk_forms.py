@@ -160,6 +160,30 @@ def test_the_same_seed_gives_the_same_cases():
     assert first == second != other and random.getstate() == state
 
 
+@pytest.mark.parametrize("op", ["segsum_decay", "bwd_dtrap_ddt"])
+def test_through_mindspore(op, tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    pytest.importorskip("mindspore")
+    monkeypatch.chdir(tmp_path)
+    arguments = ["test", "--mindspore", "--cases", str(FOLDER / op / f"{op}.yaml"), "--soc", SOC, "--limit", "1"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0 and "kernel-reference" in result.output, result.output
+
+
+def test_tables_of_a_generator_s_module_start_again_for_every_chip(tmp_path):
+    text = GENERATOR.replace("@GEN", "SHAPES = [[1, 2, 3], [1, 2, 4], [1, 2, 5]]\n\n\n@GEN")
+    file = read_cases(write(tmp_path, generator=text.replace("[1, 2, 40]", "SHAPES.pop()")))
+    for soc in (SOC, "Ascend910A"):
+        assert [case.shapes["da"][2] for case in file_cases(file, soc)] == [5, 4, 3]
+
+
+def test_names_in_other_case_are_the_op_s(tmp_path):
+    pytest.importorskip("torch")
+    text = API.replace('kwargs["da"]', 'kwargs["dA"]')
+    (case, *_) = cases(write(tmp_path, yaml=YAML.replace("name: da", "name: dA"), api=text))
+    assert run_case(case, SOC).verdict == "pass"
+
+
 def test_positional_inputs_follow_the_arguments():
     file = read_cases(FOLDER / "dacs_segsum" / "dacs_segsum.yaml")
     assert [i.name for i in file.inputs] == ["da", "chunk_size"]
