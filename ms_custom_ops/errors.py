@@ -88,3 +88,7 @@ class TikScopeError(TikError):
 def describe(op: str, argument: str, given: object, accepted: object) -> str:
     """One sentence in the order every message of the package has: op, argument, given, accepted."""
     return f"{op}: {argument} is {given}; accepted: {accepted}"
+
+
+class DebuggerQuit(MsCustomOpsError):
+    """The user left the debugger before the kernel ended."""

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ms_custom_ops.errors import OpInfoError
 from ms_custom_ops.registry import OpPackage, load_package
 
 
@@ -32,7 +31,7 @@ def load(path: str | Path) -> ModuleType:
         from ms_custom_ops.mindspore import ops
 
         ops.add_functions(package)
-        for name in function_names(package):
+        for name in package.function_names():
             setattr(module, name, getattr(ops, name))
     return module
 
@@ -43,29 +42,11 @@ def _module(package: OpPackage) -> ModuleType:
     module.__dict__.pop("__file__", None)  # and takes the path of one that has this attribute
 
     def find(name: str) -> Any:
-        return user_function(package, name)
+        spec = package.op_of_function(name)
+        from ms_custom_ops.mindspore.functions import function_of
+
+        return function_of(spec)
 
     module.__getattr__ = find  # type: ignore[method-assign]
-    module.__dir__ = lambda: function_names(package)  # type: ignore[method-assign]
+    module.__dir__ = package.function_names  # type: ignore[method-assign]
     return module
-
-
-def function_names(package: OpPackage) -> list[str]:
-    """Names of the functions of a package."""
-    return sorted(spec.function_name for spec in package.registry.ops.values())
-
-
-def user_function(package: OpPackage, name: str) -> Any:
-    """The function ``name`` of a package.
-
-    Raises:
-        AttributeError: there is none. OpInfoError: the op of this name is broken.
-    """
-    for spec in package.registry.ops.values():
-        if spec.function_name == name:
-            from ms_custom_ops.mindspore.functions import function_of
-
-            return function_of(spec)
-    if name in package.registry.broken:
-        raise OpInfoError(f"op {name} cannot be used\n{package.registry.broken[name]}")
-    raise AttributeError(f"{package.root} has no op function {name!r}; it has {function_names(package)}")

@@ -12,14 +12,13 @@ from typing import Any, TypeVar
 
 from ms_custom_ops.compat.op_errors import OpParamError, fail
 from ms_custom_ops.compat.param_kinds import *  # noqa: F403
-from ms_custom_ops.compat.param_kinds import CHECKS, VALID_DTYPES, OpParam
+from ms_custom_ops.compat.param_kinds import CHECKS, KERNEL_NAME_LIMIT, VALID_DTYPES, OpParam, check_kernel_name  # noqa: F401
 
 SHAPE_SIZE_LIMIT = 2**31 - 1
 SIZE_LIMIT = 2**63 - 1  # of an operator's tensor; check_tensor_shape_size keeps the older, smaller one
 SHAPE_SIZE_ZERO = 0
 RANK_ZERO, RANK_LIMIT = 0, 8
 DIM_LIMIT = 2**31 - 1
-KERNEL_NAME_LIMIT = 200
 NONE_TYPE = type(None)
 # Keys and codes of the dicts of facts that errors carry.
 PARAM_NAME, OP_NAME = "param_name", "op_name"
@@ -36,7 +35,6 @@ ALL_FORMAT_LIST: tuple[str, ...] = (
 ALL_DTYPE_LIST = VALID_DTYPES
 
 F = TypeVar("F", bound=Callable[..., Any])
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_op_params(*kinds: str | type | Sequence[str | type], **options: Any) -> Callable[[F], F]:
@@ -178,19 +176,6 @@ def check_format(
     if data_format not in accepted:
         what = f"format of {param_name}" if param_name else "format"
         raise fail("E80015", op_name, f"{what} is {data_format}; accepted: {', '.join(accepted)}")
-
-
-def check_kernel_name(kernel_name: Any) -> None:
-    """A C identifier of at most 200 characters."""
-    if not isinstance(kernel_name, str):
-        raise fail("E80003", "", f"kernel_name is {kernel_name!r}; accepted: a string")
-    if len(kernel_name) > KERNEL_NAME_LIMIT or not _NAME.fullmatch(kernel_name):
-        raise fail(
-            "E80009",
-            "",
-            f"kernel_name is {kernel_name!r}; accepted: letters, digits and _, not a digit first, at most "
-            f"{KERNEL_NAME_LIMIT} characters",
-        )
 
 
 def check_range(shape: Sequence[int], shape_range: Sequence[Sequence[Any]] | None, param_name: str = "") -> None:

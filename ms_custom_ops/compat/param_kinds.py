@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -98,6 +99,10 @@ def _optional(check: Callable[[OpParam], None]) -> Callable[[OpParam], None]:
     return checked
 
 
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+KERNEL_NAME_LIMIT = 200
+
+
 def _required(check: Callable[[OpParam], None]) -> Callable[[OpParam], None]:
     def checked(p: OpParam) -> None:
         if p.value is None:
@@ -107,9 +112,20 @@ def _required(check: Callable[[OpParam], None]) -> Callable[[OpParam], None]:
     return checked
 
 
-def _kernel_name(p: OpParam) -> None:
-    from ms_custom_ops.compat.para_check import check_kernel_name
+def check_kernel_name(kernel_name: Any) -> None:
+    """A C identifier of at most 200 characters."""
+    if not isinstance(kernel_name, str):
+        raise fail("E80003", "", f"kernel_name is {kernel_name!r}; accepted: a string")
+    if len(kernel_name) > KERNEL_NAME_LIMIT or not _NAME.fullmatch(kernel_name):
+        raise fail(
+            "E80009",
+            "",
+            f"kernel_name is {kernel_name!r}; accepted: letters, digits and _, not a digit first, at most "
+            f"{KERNEL_NAME_LIMIT} characters",
+        )
 
+
+def _kernel_name(p: OpParam) -> None:
     check_kernel_name(p.value)
 
 

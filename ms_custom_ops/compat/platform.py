@@ -8,12 +8,12 @@ process, and a chip given to ``trace(..., soc=)`` wins over it while that call l
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ms_custom_ops.compat import cce_params
 from ms_custom_ops.compat.cce_params import *  # noqa: F403
 from ms_custom_ops.compat.cce_params import CUBE_MKN
+from ms_custom_ops.compat.choice import AIC, CORE_TYPES, VEC, Choice, choose, chosen
 from ms_custom_ops.compat.support import api_check_support, intrinsic_check_support  # noqa: F401
 from ms_custom_ops.errors import SocError
 from ms_custom_ops.soc import Soc, current_soc, get_soc, scoped_soc, set_soc
@@ -35,9 +35,6 @@ ASCEND_910H, ASCEND_910M, ASCEND_910P = "Ascend910H", "Ascend910M", "Ascend910P"
 ASCEND_SD = "SD3403"
 HI3796CV300ES = "Hi3796CV300ES"
 HI3796CV300CS = "Hi3796CV300CS"
-AIC = "AiCore"
-VEC = "VectorCore"
-CORE_TYPES = (AIC, VEC)
 # A chip and its core type in one word.
 AIC_310P, AIC_610, AIC_615 = (f"Ascend{n}{AIC}" for n in ("310P", "610", "615"))
 VEC_310P, VEC_610, VEC_615 = (f"Ascend{n}{VEC}" for n in ("310P", "610", "615"))
@@ -48,25 +45,12 @@ _SHORT = {"910A": ASCEND_910, "910_93": ASCEND_910_93, "910B": ASCEND_910B, "310
 _FIXPIPE_BYTES = (2 * KIB, KIB, 2 * KIB, 2 * KIB)
 
 
-@dataclass
-class _Choice:
-    """What set_current_compile_soc_info was told beyond the chip."""
-
-    core_type: str = AIC
-    aicore_num: int | None = None
-    l1_fusion: Any = None
-
-
-_choice = _Choice()
-
-
 def set_current_compile_soc_info(
     soc_version: str, core_type: str = AIC, aicore_num: Any = None, l1_fusion: Any = None
 ) -> str:
     """Make ``soc_version`` the chip kernels are compiled for. ``aicore_num`` (1 .. cores of the chip) limits
     CORE_NUM. Returns "success"; RuntimeError for an unknown core type or number, and for an unknown chip where no
     ``trace(..., soc=)`` says which one to use."""
-    global _choice
     try:
         soc = get_soc(soc_version)
     except SocError as error:
@@ -87,7 +71,7 @@ def set_current_compile_soc_info(
                 f"set_current_compile_soc_info: aicore_num is {aicore_num!r}; accepted: 1..{cores} on {soc.name}"
             )
     set_soc(soc.name)
-    _choice = _Choice(core_type, number, l1_fusion)
+    choose(Choice(core_type, number, l1_fusion))
     return "success"
 
 
@@ -101,13 +85,7 @@ te_update_version = te_set_version
 
 def reset() -> None:
     """Core type AiCore and no limit of cores, as before any call; the chip stays."""
-    global _choice
-    _choice = _Choice()
-
-
-def core_type() -> str:
-    """Core type of set_current_compile_soc_info, "AiCore" by default."""
-    return _choice.core_type
+    choose(Choice())
 
 
 def _cores(soc: Soc, kind: str) -> int:
@@ -126,8 +104,8 @@ _KEYS: dict[str, Callable[[Soc], Any]] = {
     "SOC_VERSION": _short,
     "SHORT_SOC_VERSION": _short,
     "FULL_SOC_VERSION": lambda soc: soc.name,
-    "AICORE_TYPE": lambda soc: _choice.core_type,
-    "CORE_NUM": lambda soc: _choice.aicore_num or _cores(soc, _choice.core_type),
+    "AICORE_TYPE": lambda soc: chosen().core_type,
+    "CORE_NUM": lambda soc: chosen().aicore_num or _cores(soc, chosen().core_type),
     "CUBE_CORE_CNT": lambda soc: soc.cube_core_count,
     "VECTOR_CORE_CNT": lambda soc: soc.vector_core_count,
     "UB_SIZE": lambda soc: soc.ub_bytes,

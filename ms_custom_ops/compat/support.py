@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from ms_custom_ops.compat.choice import VEC, core_type
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.soc.support import SHORT, codes, column, known_instructions
 
@@ -56,8 +57,6 @@ _DSL_PREFIXES = ("te.lang.cce.", "tbe.dsl.")
 
 
 def _family() -> str:
-    from ms_custom_ops.compat.platform import VEC, core_type
-
     family = column(current_soc())
     return "310PV" if family == "310P" and core_type() == VEC else family
 

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from ms_custom_ops.compat.platform import AIC, VEC, core_type, get_soc_spec
+from ms_custom_ops.compat.choice import AIC, VEC, core_type
+from ms_custom_ops.compat.platform import get_soc_spec
 from ms_custom_ops.soc import current_soc
 
 

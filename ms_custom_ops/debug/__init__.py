@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
-from ms_custom_ops.debug.debugger import Debugger, DebuggerQuit, DebugMixin
+from ms_custom_ops.debug.debugger import Debugger
+from ms_custom_ops.errors import DebuggerQuit
 
-__all__ = ["DebugMixin", "Debugger", "DebuggerQuit"]
+__all__ = ["Debugger", "DebuggerQuit"]

@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ms_custom_ops.debug.debugger import DebuggerQuit
 from ms_custom_ops.debug.walker import ObservedBlock
-from ms_custom_ops.errors import EngineError
+from ms_custom_ops.errors import DebuggerQuit, EngineError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES
 from ms_custom_ops.program.text import line_of

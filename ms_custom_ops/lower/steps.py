@@ -26,7 +26,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ms_custom_ops.registry import get_op
-from ms_custom_ops.registry.public import Call, Operand, check_public
+from ms_custom_ops.registry.public import Call, Operand
+from ms_custom_ops.registry.public_check import check_public
 from ms_custom_ops.registry.spec import Shape
 
 Step = tuple[Any, ...]

@@ -33,7 +33,6 @@ from ms_custom_ops.mindspore.sparse_attention import (
 )
 from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
 from ms_custom_ops.registry import OpPackage, packages
-from ms_custom_ops.user_ops import function_names, user_function
 
 __all__ = [
     "alibi_slopes",
@@ -81,13 +80,13 @@ def add_functions(package: OpPackage) -> None:
 def __getattr__(name: str) -> Any:
     """What is said of an op that is broken or whose package is."""
     for package in packages()[1:]:
-        if name in function_names(package) or name in package.registry.broken:
-            return user_function(package, name)
+        if name in package.function_names() or name in package.registry.broken:
+            return function_of(package.op_of_function(name))
     raise AttributeError(f"ms_custom_ops.ops has no {name!r}; it has {', '.join(__dir__())}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, *(name for package in packages()[1:] for name in function_names(package))})
+    return sorted({*__all__, *(name for package in packages()[1:] for name in package.function_names())})
 
 
 for _package in packages()[1:]:

@@ -52,6 +52,23 @@ class OpPackage:
         """Base name, without ``.py``, of its generated file; no two packages share it, nor MindSpore with one."""
         return "mco_generated_ops" if self.is_own else "mco_generated_" + self.name.removeprefix(_PREFIX)
 
+    def function_names(self) -> list[str]:
+        """Names of the functions of its ops."""
+        return sorted(spec.function_name for spec in self.registry.ops.values())
+
+    def op_of_function(self, name: str) -> OpSpec:
+        """The op whose function is called ``name``.
+
+        Raises:
+            AttributeError: there is none. OpInfoError: the op of this name is broken.
+        """
+        for spec in self.registry.ops.values():
+            if spec.function_name == name:
+                return spec
+        if name in self.registry.broken:
+            raise OpInfoError(f"op {name} cannot be used\n{self.registry.broken[name]}")
+        raise AttributeError(f"{self.root} has no op function {name!r}; it has {self.function_names()}")
+
 
 _lock = threading.RLock()
 _packages: dict[Path, OpPackage] = {}  # by resolved root; the package of this project comes first

@@ -16,7 +16,8 @@ from types import MappingProxyType
 from ms_custom_ops.errors import OpArgumentError, OpInfoError, describe
 from ms_custom_ops.registry.bprop import resolve_bprop
 from ms_custom_ops.registry.inherit import inherit
-from ms_custom_ops.registry.schema import OpReader, read_op
+from ms_custom_ops.registry.read_op import read_op
+from ms_custom_ops.registry.schema import OpReader
 from ms_custom_ops.registry.spec import Impl, OpSpec
 from ms_custom_ops.registry.yaml_source import Findings, Source, TooManyFindings, nearest, read_source
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The op_info schema: turns one entry of a YAML file into an OpSpec and collects everything that is wrong
-with it.
+"""The op_info schema: keys, and readers of arguments, shapes, returns, symbols and constraints that collect everything
+that is wrong.
 
 MindSpore's own keys keep their meaning; ours are listed apart, so that taking them away leaves a file that
 MindSpore's generator accepts (see export.strip_to_op_def).
@@ -18,8 +18,7 @@ from typing import Any
 
 from ms_custom_ops.registry.dtypes import NAME_TO_CODE
 from ms_custom_ops.registry.expr import Expr, ExpressionError, parse_expr
-from ms_custom_ops.registry.public import read_public
-from ms_custom_ops.registry.spec import ArgSpec, Constraint, Dim, OpSpec, ReturnSpec
+from ms_custom_ops.registry.spec import ArgSpec, Constraint, Dim, ReturnSpec
 from ms_custom_ops.registry.yaml_source import Findings, Source, nearest
 
 MS_TOP = (
@@ -331,39 +330,3 @@ def check_symbols(
             for expr in dim.alternatives:
                 check_names(reader, expr, usable, set(), path + (axis,))
     return usable | anywhere
-
-
-def read_op(source: Source, name: str, findings: Findings) -> OpSpec | None:
-    """One OpSpec, or None when the entry cannot be used; the reasons are in ``findings``."""
-    from ms_custom_ops.registry import sections  # sections builds on the readers above
-
-    before = len(findings.items)
-    reader = OpReader(source, name, findings)
-    identifier(reader, name, (), "op name")
-    reader.keys(reader.raw, MS_TOP + OUR_TOP, ())
-    symbols = read_symbols(reader)
-    args = read_args(reader, set(symbols))
-    attributes = {arg.name for arg in args if not arg.is_tensor}
-    returns = read_returns(reader, args, attributes | set(symbols))
-    names = check_symbols(reader, args, returns, symbols)
-    tensors = {arg.name for arg in args if arg.is_tensor}
-    for name_twice in sorted(tensors & {ret.name for ret in returns}):
-        reader.bad(("returns", name_twice), f"'{name_twice}' is both an argument and a return")
-    if not tensors:
-        reader.bad(("args",), "there is no tensor argument")
-    parts = sections.read_sections(reader, args, returns)
-    constraints = read_constraints(reader, names, tensors)
-    public = read_public(reader, args, constraints)
-    if len(findings.items) > before:
-        return None
-    return OpSpec(
-        name=name,
-        args=args,
-        returns=returns,
-        symbols=MappingProxyType(symbols),
-        constraints=constraints,
-        location=source.where(name),
-        raw=MappingProxyType(reader.raw),
-        public=public,
-        **parts,
-    )

@@ -5,10 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.errors import TikSupportError
 from ms_custom_ops.program.expr import Expr
 from ms_custom_ops.tik.tensor import Tensor
-from ms_custom_ops.where import user_location
 
 ADDRESS_DTYPE = "uint64"
 
@@ -62,13 +60,4 @@ class AddressMixin:
         return TensorAddrList(t.storage, t._dtype, t._shape, t.strides, t.offset, t.total)
 
 
-def refuse_address(tensor: Tensor, value: Any) -> None:
-    """``tensor.set_address_value(...)``: refused, because no address of the host is reachable."""
-    raise TikSupportError(
-        f"tensor {tensor.name}.set_address_value: a tensor at an address given at run time; accepted: GM tensors of "
-        "BuildCCE's inputs and outputs (the engines run on arrays, which have no device addresses)",
-        user_location(),
-    )
-
-
-__all__ = ["AddressMixin", "TensorAddrList", "TensorAddress", "refuse_address"]
+__all__ = ["AddressMixin", "TensorAddrList", "TensorAddress"]

@@ -6,7 +6,6 @@ from __future__ import annotations
 import contextvars
 from typing import Any
 
-from ms_custom_ops.debug import Debugger, DebugMixin
 from ms_custom_ops.errors import TikError, TikScopeError, TikSupportError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, SIZE
@@ -36,6 +35,7 @@ from ms_custom_ops.tik.img2col import Img2colMixin
 from ms_custom_ops.tik.l0c import L0cMixin
 from ms_custom_ops.tik.move import MoveMixin
 from ms_custom_ops.tik.move_shaped import ShapedMoveMixin
+from ms_custom_ops.tik.printf import DebugMixin
 from ms_custom_ops.tik.proposal import ProposalMixin
 from ms_custom_ops.tik.reduce import ReduceMixin
 from ms_custom_ops.tik.reduce_all import ReduceAllMixin
@@ -108,7 +108,7 @@ class Tik(
             raise TikError(describe("Tik", "block_size", block_size, "32"), user_location())
         self._b = Builder(current_soc(), saturate)
         self.d_profiling = Dprofile()
-        self.tikdb = Debugger(self, disable_debug)
+        self._disable_debug = disable_debug
         self.programs: list[ir.Program] = []
         self.kernel_names: list[str] = []
         collected = _collector.get()

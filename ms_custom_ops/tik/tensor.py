@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ms_custom_ops.errors import TikAlignError, TikError, TikOverflowError, TikScopeError, describe
+from ms_custom_ops.errors import TikAlignError, TikError, TikOverflowError, TikScopeError, TikSupportError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, FLOATS, SIZE
 from ms_custom_ops.program.expr import Expr, as_expr, binary, cast
@@ -336,10 +336,12 @@ class Tensor:
         return Tensor(self.storage, dtype, shape, contiguous_strides(shape), self.offset // ratio, total)
 
     def set_address_value(self, value: Any) -> None:
-        """Place the tensor at an address known at run time: refused, see addresses.py."""
-        from ms_custom_ops.tik.addresses import refuse_address
-
-        refuse_address(self, value)
+        """Place the tensor at an address known at run time: refused, because no address of the host is reachable."""
+        raise TikSupportError(
+            f"tensor {self.name}.set_address_value: a tensor at an address given at run time; accepted: GM tensors of "
+            "BuildCCE's inputs and outputs (the engines run on arrays, which have no device addresses)",
+            user_location(),
+        )
 
     # ---- elements ----
     def set_as(self, value: Any, dst_offset: Any = 0, src_offset: Any = None) -> None:

@@ -207,7 +207,7 @@ def failing() -> Any:
     with t.for_range(0, 2, name="turn") as i:
         ub = t.Tensor("int32", (8,), tik.scope_ubuf, "ub")
         t.vec_dup(8, ub, 7, 1, 8)
-        t.data_move(y[i * n], ub, 0, 1, 1, 0, 0)  # fails
+        t.data_move(y[i * n * 16], ub, 0, 1, 1, 0, 0)  # fails
     t.BuildCCE("failing", inputs=[n], outputs=[y])
     return t
 
@@ -216,5 +216,5 @@ def failing() -> Any:
 def test_look_around_after_an_error(session: Any, leave: str) -> None:
     result, shown = session(["c", "p turn, ub[0], y[0]", "w", leave], failing, {"n": 1})
     assert isinstance(result, EngineError) and f"test_tikdb_prompt.py:{line_of('fails')}" in str(result)
-    assert shown[1].startswith("the kernel failed: data_move: dst needs bytes [4, 36) of y, it has 32")
+    assert shown[1].startswith("the kernel failed: data_move: dst needs bytes [64, 96) of y, it has 32")
     assert shown[2] == "(1, 7, 7)" and f":{line_of('fails')} block 0, turn = 1" in shown[3]
