@@ -12,7 +12,7 @@ from ms_custom_ops.cases.model import Design, DesignInput
 from ms_custom_ops.cases.user_code import find_generator, find_reference, has_files
 
 if TYPE_CHECKING:
-    from ms_custom_ops.cases.reader import CaseReader
+    from ms_custom_ops.cases.yaml_values import CaseReader
 
 KINDS = ("tensor", "tensors", "tensor_tuple", "attr", "attrs", "attr_tuple", "scalar", "scalars", "scalar_tuple")
 PREFIXES = ("torch_", "torch.")

@@ -10,7 +10,7 @@ from ms_custom_ops.cases.base import case_data
 from ms_custom_ops.cases.data import LAYOUTS
 from ms_custom_ops.cases.design import KINDS, read_input
 from ms_custom_ops.cases.model import AttrValue, Fill, InputCases
-from ms_custom_ops.cases.reader import CaseReader, dotted
+from ms_custom_ops.cases.yaml_values import CaseReader, dotted
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME
 from ms_custom_ops.registry.expr import Expr, ExpressionError, parse_expr
 from ms_custom_ops.registry.spec import ArgSpec, OpSpec
