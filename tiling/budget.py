@@ -66,7 +66,7 @@ def table(buffers: tuple[BufferSpec, ...], soc: Soc) -> str:
     return "\n".join(lines)
 
 
-def require(buffers: tuple[BufferSpec, ...], soc: Soc, what: str, hint: str) -> None:
-    """BudgetError with the buffer table unless the list fits ``soc``."""
+def require(buffers: tuple[BufferSpec, ...], soc: Soc, what: str, accepted: str) -> None:
+    """BudgetError unless the list fits ``soc``: what is accepted in the first line, the buffer table below."""
     if not fits(buffers, soc):
-        raise BudgetError(f"{what} does not fit {soc.name}:\n{table(buffers, soc)}\n{hint}")
+        raise BudgetError(f"{what} does not fit {soc.name}; accepted: {accepted}\n{table(buffers, soc)}")

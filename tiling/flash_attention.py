@@ -7,6 +7,7 @@ public TIK package, ``wukong`` its 64x64 tiles (all keys in one block when there
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ms_custom_ops.errors import BudgetError, TilingError
@@ -23,6 +24,7 @@ _WUKONG_BLOCK = 64
 _WUKONG_SINGLE_KV = 77
 _SIDES = (128, 64, 32, 16)
 _F32_LANES = VECTOR_REPEAT_BYTES // 4
+BuffersOf = Callable[["AttentionProblem", int, int], tuple[BufferSpec, ...]]
 
 
 @dataclass(frozen=True)
@@ -262,18 +264,26 @@ def _candidates(p: AttentionProblem) -> list[tuple[int, int]]:
     return sorted(pairs, key=lambda rc: (rc[0] * rc[1], rc[0]), reverse=True)
 
 
-def _choose(p: AttentionProblem, soc: Soc, strategy: str, buffers_of) -> tuple[int, int]:  # type: ignore[no-untyped-def]
-    fitting = next(((r, c) for r, c in _candidates(p) if fits(buffers_of(p, r, c), soc)), None)
-    if strategy == "auto":
-        if fitting is None:
-            raise BudgetError(f"flash_attention: no tile of D={p.head_dim} {p.dtype} fits {soc.name}")
-        return fitting
+def _fitting(p: AttentionProblem, soc: Soc, buffers_of: BuffersOf) -> dict[str, tuple[int, int]]:
+    """(Br, Bc) of the strategies that fit, ``auto`` first."""
+    tiles = {name: _named_blocks(p, name) for name in STRATEGIES if name != "auto"}
+    largest = next((tile for tile in _candidates(p) if fits(buffers_of(p, *tile), soc)), None)
+    found = {} if largest is None else {"auto": largest}
+    return found | {name: tile for name, tile in tiles.items() if fits(buffers_of(p, *tile), soc)}
+
+
+def _choose(p: AttentionProblem, soc: Soc, strategy: str, buffers_of: BuffersOf) -> tuple[int, int]:
     if strategy not in STRATEGIES:
         raise TilingError(f"flash_attention: tiling_stgy_name is {strategy!r}; accepted: {', '.join(STRATEGIES)}")
-    br, bc = _named_blocks(p, strategy)
-    hint = "largest tile that fits: none" if fitting is None else f"largest tile that fits: {fitting[0]}x{fitting[1]}"
-    require(buffers_of(p, br, bc), soc, f"flash_attention: tiling_stgy_name {strategy!r} ({br}x{bc})", hint)
-    return br, bc
+    fitting = _fitting(p, soc, buffers_of)
+    if strategy not in fitting:
+        if strategy == "auto":
+            raise BudgetError(f"flash_attention: no tile of D={p.head_dim} {p.dtype} fits {soc.name}")
+        br, bc = _named_blocks(p, strategy)
+        accepted = ", ".join(f"{name!r} ({r}x{c})" for name, (r, c) in fitting.items()) or "none"
+        what = f"flash_attention: tiling_stgy_name {strategy!r} ({br}x{bc}) at head size {p.head_dim}"
+        require(buffers_of(p, br, bc), soc, what, accepted)
+    return fitting[strategy]
 
 
 def plan_forward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> AttentionPlan:

@@ -52,6 +52,8 @@ def _step(x: np.ndarray, step: Step, computed: Arrays) -> np.ndarray:
     if kind == "keep":
         mask = computed[rest[0]].reshape((-1,) + (1,) * (x.ndim - rest[1] - 1))
         return np.where(mask, x, np.zeros((), x.dtype))
+    if kind == "where":
+        return np.where(computed[rest[0]], x, np.zeros((), x.dtype))
     if kind == "sum":
         return x.sum(dtype=np.float32).reshape(1)
     assert kind == "stop", kind
@@ -81,8 +83,7 @@ def with_computed(steps: Steps, arrays: Arrays) -> dict[str, np.ndarray]:
     """``arrays`` and the computed tensors."""
     tensors = dict(arrays)
     for item in steps.computed:
-        sources = [tensors[x] if isinstance(x, str) else np.array(x) for x in item.sources]
-        tensors.update(zip(item.names, item.values(sources), strict=True))
+        tensors.update(zip(item.names, item.values(item.arrays(tensors)), strict=True))
     return tensors
 
 

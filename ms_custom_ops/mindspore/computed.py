@@ -7,13 +7,19 @@ import numpy as np
 from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
+from ms_custom_ops.mindspore.seen import seen
+
 
 def compute(function, tensors, sources, parameters):
-    """Results of the function of that name, of the tensors at ``sources``."""
+    """Results of the function of that name, of ``sources``: places in ``tensors``, tensors of their own, or None."""
+    given = ()
+    for source in sources:
+        given = given + (tensors[source] if isinstance(source, int) else source,)
+    if function == "seen":
+        return seen(given[0], given[1], given[2], parameters)
     if function == "trapezoid":
-        places = tensors[sources[2]] if len(sources) > 2 else None
-        return _trapezoid(tensors[sources[0]], tensors[sources[1]], places, parameters)
-    bounds = ops.cast(ops.stop_gradient(tensors[sources[0]]), mstype.int32)
+        return _trapezoid(given[0], given[1], given[2] if len(given) > 2 else None, parameters)
+    bounds = ops.cast(ops.stop_gradient(given[0]), mstype.int32)
     if function == "packed_places":
         return _packed_places(bounds, parameters)
     if function == "slot_places":

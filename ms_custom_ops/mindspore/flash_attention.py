@@ -48,7 +48,8 @@ def flash_attention(
             kept is divided by ``keep_prob``.
         actual_seq_qlen: int32 or int64 tensor (B,) or a list of B ints: tokens of query in each batch, 0 to
             S1.
-        actual_seq_kvlen: the same for key and value, 0 to S2.
+        actual_seq_kvlen: the same for key and value, 0 to S2. What lies beyond a length, or is hidden from all
+            rows by a mask or band, has no influence on results and gradients, whatever it holds (NaN, Inf).
         scale_value: factor on the scores, applied inside; None means D^-0.5.
         keep_prob: probability to keep a weight, 0 < keep_prob <= 1. Below 1 without ``drop_mask``, the mask
             comes from a counter-based generator and is made again in the backward pass.

@@ -38,8 +38,8 @@ def _entry(chain: Chain | None, names: list[str]) -> Any:
     steps = tuple(
         (step[0], DTYPES[step[1]])
         if step[0] == "cast"
-        else (step[0], names.index(step[1]), step[2])
-        if step[0] in ("take", "keep")
+        else (step[0], names.index(step[1]), *step[2:])
+        if step[0] in ("take", "keep", "where")
         else step
         for step in chain.steps
     )
@@ -106,11 +106,14 @@ def _constants(steps: Steps, names: list[str], tensors: list[str], results: list
 
 
 def _computed(item: Computed, names: list[str]) -> tuple:
-    """(function, places of its sources, parameters), or ("", its results, ()) where they are known."""
-    places = tuple(names.index(x) for x in item.sources if isinstance(x, str))
-    if places:
-        return item.function.partition(":")[2], places, item.parameters
-    return "", tuple(Tensor(x) for x in item.values([np.array(x) for x in item.sources])), ()
+    """(function, places or values of its sources, parameters), or ("", its results, ()) where they are known."""
+    if item.known:
+        return "", tuple(Tensor(x) for x in item.values(item.arrays({}))), ()
+    sources = tuple(
+        names.index(x) if isinstance(x, str) else None if x is None else Tensor(np.array(x, np.int32))
+        for x in item.sources
+    )
+    return item.function.partition(":")[2], sources, item.parameters
 
 
 def about(x):
@@ -141,6 +144,12 @@ def _kept(x, mask, axis):
     kept = ops.cast(x, mstype.float32)
     mask = mask.reshape((1,) * axis + (-1,) + (1,) * (x.ndim - axis - 1))
     return ops.cast(ops.where(mask, kept, ops.zeros_like(kept)), x.dtype)
+
+
+def _where(x, mask):
+    if x.dtype == mstype.bfloat16:  # MindSpore's CPU back end selects among float32
+        return ops.cast(_where(ops.cast(x, mstype.float32), mask), mstype.bfloat16)
+    return ops.where(mask, x, ops.zeros_like(x))
 
 
 def _flags(x):
@@ -183,6 +192,8 @@ def _step(x, step, tensors):
         return ops.reshape(x, x.shape[1:])
     if kind == "keep":
         return _kept(x, tensors[step[1]], step[2])
+    if kind == "where":
+        return _where(x, tensors[step[1]])
     if kind == "sum":
         return ops.reshape(x.sum(), (1,))
     return ops.stop_gradient(x)

@@ -77,7 +77,8 @@ class FlashAttention(nn.Cell):
         dropout_rate: probability to drop an attention weight, in training mode only.
         prev_block_num: blocks of 128 keys kept before the block of the query.
         next_block_num: blocks of 128 keys kept after the block of the query.
-        tiling_stgy_name: "sparse", "wukong", "xunfei" or "auto".
+        tiling_stgy_name: "auto", the largest tile that fits the chip at this head size, or "sparse", "wukong" or
+            "xunfei", which are refused where they do not fit.
         dp, mp: data and model parallel degree. Without effect alone and in data parallel mode; refused in the
             modes that would shard the op.
         high_precision: exponent, sum and output accumulate in float32; bfloat16 always does.
@@ -106,7 +107,7 @@ class FlashAttention(nn.Cell):
         dropout_rate: float = 0.0,
         prev_block_num: int = 65536,
         next_block_num: int = 65536,
-        tiling_stgy_name: str = "sparse",
+        tiling_stgy_name: str = "auto",
         dp: int = 1,
         mp: int = 1,
         high_precision: bool = False,

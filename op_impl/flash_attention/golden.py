@@ -2,7 +2,8 @@
 """Golden of flash_attention and flash_attention_grad: naive float64 NumPy on whole score matrices.
 
 It follows README.md of this folder formula by formula and shares no code with the kernels. Inputs of any real
-dtype are widened to float64 first; the values they hold must be finite.
+dtype are widened to float64 first; the values they hold must be finite, but in rows that take no part: queries that see
+no key, keys that no query sees.
 """
 
 from __future__ import annotations
@@ -157,6 +158,7 @@ def flash_attention_grad(
     if d_out.shape != problem.query.shape:
         _refuse(op, "d_out", f"shape {d_out.shape}", f"the shape of query {problem.query.shape}")
     dq, dk, dv = (np.zeros_like(x) for x in (problem.query, problem.key, problem.value))
+    d_out = np.where(problem.visible.any(-1)[..., None], d_out, 0.0)
     for b, n, n2 in problem.heads():
         p, _, _ = _softmax(problem, b, n, n2)
         dropout = problem.dropout[b, n]
@@ -254,6 +256,9 @@ def _prepare(
     else:
         dropout = dropout_keep_mask(seed, batch, n1, s1, s2, keep_prob) / keep_prob
     scale = d**-0.5 if scale_value is None else float(scale_value)
+    q = np.where(visible.any(-1)[..., None], q, 0.0)
+    seen = visible.reshape(batch, k.shape[1], -1, s1, s2).any((2, 3))[..., None]
+    k, v = np.where(seen, k, 0.0), np.where(seen, v, 0.0)
     return _Problem(q, k, v, scale, visible, shift, dropout)
 
 

@@ -57,6 +57,15 @@ def test_forward(mode: str, options: dict, attrs: dict) -> None:
     assert rms_ratio(layer(**options), golden.flash_attention(*qkv(*SIZES), **attrs)[0]) <= 2e-3
 
 
+@pytest.mark.parametrize("head_dim", [80, 128, 256])
+@pytest.mark.parametrize("soc", ["Ascend910A", "Ascend910B1"])
+def test_the_defaults_work_at_large_head_sizes(soc: str, head_dim: int) -> None:
+    q, k, v = qkv(1, 1, 1, 130, 150, head_dim)
+    mco.set_soc(soc)
+    out = mco.nn.FlashAttention(head_dim, 1)(Tensor(q), Tensor(k), Tensor(v))
+    assert rms_ratio(out, golden.flash_attention(q, k, v)[0]) <= 2e-3
+
+
 def test_bfloat16_accumulates_in_float32(mode: str) -> None:
     assert rms_ratio(layer(dtype=ms.bfloat16), golden.flash_attention(*qkv(*SIZES))[0]) <= 1.5e-2
 
