@@ -187,13 +187,14 @@ def dacs_segsum(da: Tensor, *, chunk_size: int) -> tuple[Tensor, ...]:
 
 def flash_attention_grad(
     query: Tensor, key: Tensor, value: Tensor, attention_out: Tensor, d_attention_out: Tensor,
-    softmax_max: Tensor, softmax_sum: Tensor, attn_mask: Tensor | None = None,
-    real_shift: Tensor | None = None, drop_mask: Tensor | None = None, actual_seq_qlen: Tensor | None = None,
-    actual_seq_kvlen: Tensor | None = None, *, scale_value: float = 1.0, keep_prob: float = 1.0,
-    seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647, next_tokens: int = 2147483647,
-    prev_block_num: int = 65536, next_block_num: int = 65536, tiling_stgy_name: str = "auto",
+    softmax_max: Tensor, softmax_sum: Tensor, d_softmax_max: Tensor, d_softmax_sum: Tensor,
+    attn_mask: Tensor | None = None, real_shift: Tensor | None = None, drop_mask: Tensor | None = None,
+    actual_seq_qlen: Tensor | None = None, actual_seq_kvlen: Tensor | None = None, *,
+    scale_value: float = 1.0, keep_prob: float = 1.0, seed: int = 0, sparse_mode: int = 0,
+    pre_tokens: int = 2147483647, next_tokens: int = 2147483647, prev_block_num: int = 65536,
+    next_block_num: int = 65536, tiling_stgy_name: str = "auto",
     high_precision: bool = True) -> tuple[Tensor, ...]:
-    """Gradient of flash_attention for query, key and value.
+    """Gradient of flash_attention for query, key, value and real_shift, from those of its three results.
 
     The weights are recomputed from softmax_max and softmax_sum, block by block; masks, dropout and bias must
     be those of the forward call.
@@ -206,8 +207,10 @@ def flash_attention_grad(
         d_attention_out: (B, N1, S1, D) F16 | BF16. gradient of attention_out
         softmax_max: (B, N1, S1P) F32. softmax_max of the forward call
         softmax_sum: (B, N1, S1P) F32. softmax_sum of the forward call
+        d_softmax_max: (B, N1, S1P) F32. gradient of softmax_max
+        d_softmax_sum: (B, N1, S1P) F32. gradient of softmax_sum
         attn_mask: (1|B, 1|N1, S1, S2P) F16, optional. 1 = masked, 0 = kept
-        real_shift: (1|B, N1, 1|S1, S2P) F16 | BF16, optional. added to the scaled scores (ALiBi, relative
+        real_shift: (B, N1, SR, S2P) F16 | BF16, optional. added to the scaled scores (ALiBi, relative
             positions)
         drop_mask: (B, N1, S1, S2P) F16, optional. 1 = kept, 0 = dropped; takes the place of seed
         actual_seq_qlen: (BP) I32, optional. query length of each batch, padded to BP with anything
@@ -228,6 +231,7 @@ def flash_attention_grad(
         d_query: (B, N1, S1, D) F16 | BF16. gradient of query
         d_key: (B, N2, S2, D) F16 | BF16. gradient of key
         d_value: (B, N2, S2, D) F16 | BF16. gradient of value
+        d_real_shift: (B, N1, SR, S2P) F32. gradient of real_shift
 
     Where:
         S1P = (S1 + 15) // 16 * 16
@@ -239,6 +243,8 @@ def flash_attention_grad(
             * B >= 1 and N1 >= 1 and N2 >= 1: empty batches are answered by the public function
             * S1 >= 1 and S2 >= 1: sequences have at least one token
             * N1 % N2 == 0: query heads must be a multiple of key heads
+            * not present(real_shift) or SR == 1 or SR == S1: real_shift has one row for all queries, or one
+                for each
             * D % 16 == 0 and 16 <= D <= 256: the head size is padded to a multiple of 16 and at most 256
             * 0 < keep_prob <= 1: a probability, not 0
             * 0 <= seed < 9223372036854775808: a non-negative 64-bit seed
@@ -261,8 +267,8 @@ def flash_attention_grad(
         present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
         next_block_num, tiling_stgy_name, high_precision)
     return primitive(
-        query, key, value, attention_out, d_attention_out, softmax_max, softmax_sum, attn_mask, real_shift,
-        drop_mask, actual_seq_qlen, actual_seq_kvlen)
+        query, key, value, attention_out, d_attention_out, softmax_max, softmax_sum, d_softmax_max,
+        d_softmax_sum, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)
 
 
 def lightning_indexer(
@@ -612,7 +618,7 @@ def flash_attention(
         key: (B, N2, S2, D) F16 | BF16. keys; N1 is a multiple of N2 (grouped heads)
         value: (B, N2, S2, D) F16 | BF16. values
         attn_mask: (1|B, 1|N1, S1, S2P) F16, optional. 1 = masked, 0 = kept
-        real_shift: (1|B, N1, 1|S1, S2P) F16 | BF16, optional. added to the scaled scores (ALiBi, relative
+        real_shift: (B, N1, SR, S2P) F16 | BF16, optional. added to the scaled scores (ALiBi, relative
             positions)
         drop_mask: (B, N1, S1, S2P) F16, optional. 1 = kept, 0 = dropped; takes the place of seed
         actual_seq_qlen: (BP) I32, optional. query length of each batch, padded to BP with anything
@@ -644,6 +650,8 @@ def flash_attention(
             * B >= 1 and N1 >= 1 and N2 >= 1: empty batches are answered by the public function
             * S1 >= 1 and S2 >= 1: sequences have at least one token
             * N1 % N2 == 0: query heads must be a multiple of key heads
+            * not present(real_shift) or SR == 1 or SR == S1: real_shift has one row for all queries, or one
+                for each
             * D % 16 == 0 and 16 <= D <= 256: the head size is padded to a multiple of 16 and at most 256
             * 0 < keep_prob <= 1: a probability, not 0
             * 0 <= seed < 9223372036854775808: a non-negative 64-bit seed

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ms_custom_ops.errors import BudgetError, TilingError
-from ms_custom_ops.soc.table import CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
 from ms_custom_ops.tiling.budget import BufferSpec, align, fits, require
 from ms_custom_ops.tiling.split import CoreSplit
 
@@ -221,6 +221,8 @@ def backward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec,
         BufferSpec("do_cast", "ub", t, lanes, "delta"),
         BufferSpec("o_wide", "ub", "float32", lanes, "delta"),
         BufferSpec("do_wide", "ub", "float32", lanes, "delta"),
+        *(BufferSpec(name, "ub", "float32", br, "delta") for name in ("peak", "peak_size", "peak_spare")),
+        BufferSpec("peak_count", "ub", "int32", BLOCK_BYTES // 4, "delta"),
         BufferSpec("dq_final", "ub", "float32", br * d, "final"),
         BufferSpec("dq_cast", "ub", t, br * d, "final"),
         BufferSpec("q", "l1", t, br * d),

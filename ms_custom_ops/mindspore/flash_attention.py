@@ -67,8 +67,8 @@ def flash_attention(
     Returns:
         attention_out, shape and dtype of query; softmax_max and softmax_sum, float32 (B, N1, S1), of the
         scaled scores with the natural exponent. A row with all keys masked has 0 in all three and gradient 0.
-        Gradients flow from attention_out to query, key and value only. With B = 0 or N1 = 0 the outputs are
-        empty.
+        Gradients flow from all three to query, key, value and real_shift; a loss on the log-sum-exp is one on
+        ``softmax_max + log(softmax_sum)``. With B = 0 or N1 = 0 the outputs are empty.
 
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.

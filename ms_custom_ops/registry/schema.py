@@ -321,12 +321,15 @@ def check_symbols(
     for name, expr in symbols.items():
         check_names(reader, expr, usable, set(), ("symbols", name))
         usable = usable | {name}
-    groups: list[tuple[tuple[Any, ...], tuple[Dim, ...]]] = [(("args", arg.name, "shape"), arg.shape) for arg in args]
-    groups += [(("returns", ret.name, "shape"), ret.shape) for ret in returns]
-    for path, shape in groups:
+    own = {arg.name: {dim.symbol for dim in arg.shape if dim.symbol} for arg in args}
+    groups: list[tuple[tuple[Any, ...], tuple[Dim, ...], set[str]]]
+    groups = [(("args", arg.name, "shape"), arg.shape, usable) for arg in args]
+    for ret in returns:  # one that is only there beside a tensor may have that tensor's sizes
+        groups.append((("returns", ret.name, "shape"), ret.shape, usable | own.get(str(ret.present_if), set())))
+    for path, shape, known in groups:
         for axis, dim in enumerate(shape):
             if path[0] == "args" and dim.symbol:
                 continue
             for expr in dim.alternatives:
-                check_names(reader, expr, usable, set(), path + (axis,))
+                check_names(reader, expr, known, set(), path + (axis,))
     return usable | anywhere

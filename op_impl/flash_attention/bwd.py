@@ -3,6 +3,9 @@
 
 dK and dV of a key block stay in L0C while the query blocks of every head of the group pass; dQ is summed in a float32
 GM workspace by the one block that owns the key head. Every sum has one owner and one order: no atomic adds.
+
+Gradients of the statistics m and l enter dS = P * (dP - delta) as README.md says: dl * l is taken off delta, and where
+dm differs from it, the rest goes to the key that holds the maximum, P = 1 / l.
 """
 
 from __future__ import annotations
@@ -20,21 +23,32 @@ from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import plan_backward
 
 _LANES = lanes_of("float32")
+_ROUNDING = 1e-5
+"""Share of dl * l up to which dm - dl * l is rounding: a loss on m + ln(l) has dm = dl * l."""
+_NEAR = 1.0 / (1 << 22)
+"""A key whose weight is that close to 1 / l holds the maximum; statistics are the forward kernel's, to the bit."""
+_STEEP = 1e30
+"""Slope that turns a float32 difference into at least 1 before it is clipped."""
 
 
 class FlashAttentionBackward(AttentionKernel):
-    """Inputs of the forward, its outputs and d_attention_out -> d_query, d_key, d_value in the input dtype."""
+    """Inputs of the forward, its outputs and their gradients -> d_query, d_key, d_value in the input dtype, and
+    d_real_shift in float32."""
+
+    summed = ("d_real_shift",)
 
     def workspaces(self) -> None:
         p, plan = self.problem, self.plan
         heads = p.batch * p.q_heads
         self.workspace("delta", "float32", heads * p.q_rows_padded)
+        self.workspace("peaks", "float32", heads * p.q_rows_padded)
         self.workspace("dq_sums", "float32", heads * plan.q_blocks * plan.q_block * p.head_dim)
         super().workspaces()
 
     def task(self, index: Any) -> None:
         plan, p = self.plan, self.problem
         batch, kv_head = self.scalar.hold(index // p.kv_heads), self.scalar.hold(index % p.kv_heads)
+        self.peaked = self.tik.Scalar("int32", init_value=0)
         self._each_query_block(batch, kv_head, None, self._prepare_rows)
         if plan.kv_full:
             with self.tik.for_range(0, plan.kv_full) as j:
@@ -62,7 +76,7 @@ class FlashAttentionBackward(AttentionKernel):
                         body(head, plan.q_full, plan.q_tail)
 
     def _prepare_rows(self, head: Head, block: Any, height: int) -> None:
-        """delta = row sums of d_attention_out * attention_out into its workspace; the dQ sums of the block = 0."""
+        """delta = row sums of d_attention_out * attention_out, less dl * l, into its workspace; the dQ sums = 0."""
         p, b, v, rows = self.problem, self.buffers, self.vector, align(height)
         q0, count = self.scalar.hold(block * self.plan.q_block), rows * CUBE_BLOCK
         start = (head.flat * p.q_len + q0) * p.head_dim
@@ -78,11 +92,55 @@ class FlashAttentionBackward(AttentionKernel):
                 v.mul_add(b["delta_lanes"], b["o_wide"], b["do_wide"], count)
         self.rows.fold(v.add, b["row_a"], b["delta_lanes"], rows)
         at = head.flat * p.q_rows_padded + q0
+        with b.phase("delta"):
+            self._prepare_peaks(at, height)
         self.tik.data_move(self.gm["delta"][at], b["row_a"][0], 0, 1, rows // F32_BLOCK, 0, 0)
         v.dup(b["delta_lanes"], 0.0, count)
         for column in range(0, p.head_dim, CUBE_BLOCK):
             target = self._dq_at(head, block, column * rows)
             self.tik.data_move(target, b["delta_lanes"][0], 0, 1, count // F32_BLOCK, 0, 0)
+
+    def _prepare_peaks(self, at: Any, height: int) -> None:
+        """row_a -= dl * l; ``peaks`` = (dm - dl * l) * l, what the key of the maximum gets beside; ``peaked`` counts
+        rows where that is more than the rounding of a loss on m + ln(l) leaves."""
+        b, v, rows = self.buffers, self.vector, align(height)
+        total, share, peak, size, spare = (b[name] for name in ("row_b", "row_c", "peak", "peak_size", "peak_spare"))
+        for name, row in (("softmax_sum", total), ("d_softmax_sum", share), ("d_softmax_max", peak)):
+            self.tik.data_move(row[0], self.gm[name][at], 0, 1, rows // F32_BLOCK, 0, 0)
+        v.mul(share, share, total, rows)
+        self._clear_tail(share, height)
+        self._clear_tail(peak, height)
+        v.sub(b["row_a"], b["row_a"], share, rows)
+        v.sub(peak, peak, share, rows)
+        v.muls(size, peak, -1.0, rows)
+        v.max(size, size, peak, rows)
+        v.muls(spare, share, -1.0, rows)
+        v.max(spare, spare, share, rows)
+        v.muls(spare, spare, -_ROUNDING, rows)
+        v.add(size, size, spare, rows)
+        v.muls(size, size, _STEEP, rows)
+        v.max(size, size, b["zeros"], rows, row=True)
+        v.min(size, size, b["ones"], rows, row=True)
+        v.mul(peak, peak, size, rows)
+        v.mul(peak, peak, total, rows)
+        self.tik.data_move(self.gm["peaks"][at], peak[0], 0, 1, rows // F32_BLOCK, 0, 0)
+        while rows > F32_BLOCK:
+            half = rows // 2 // F32_BLOCK * F32_BLOCK
+            v.add(size, size, size.shift(rows - half), half)
+            rows -= half
+        v.convert(b["peak_count"], size, F32_BLOCK, "floor")
+        found = self.tik.Scalar("int32")
+        for lane in range(F32_BLOCK):
+            found.set_as(b["peak_count"][lane])
+            self.peaked.set_as(self.peaked + found)
+
+    def _clear_tail(self, row: Tile, height: int) -> None:
+        """0 in the padding rows of a vector ``[rows]``."""
+        rows = align(height)
+        if height < rows:
+            repeat = height // _LANES * _LANES
+            bits = (1 << (rows - repeat)) - (1 << (height - repeat))
+            self.tik.vec_dup([0, bits], row[repeat], 0.0, 1, _LANES // F32_BLOCK)
 
     def _dq_at(self, head: Head, block: Any, elements: int = 0) -> Any:
         """``elements`` into the dQ sums of a query block in their workspace, kept as ``[D/16, rows, 16]``."""
@@ -151,10 +209,7 @@ class FlashAttentionBackward(AttentionKernel):
         v.adds(b["row_c"], b["row_c"], TINY, rows)
         v.dup(b["row_b"], 1.0, rows)
         v.div(b["row_b"], b["row_b"], b["row_c"], rows)
-        if height < rows:
-            repeat = height // _LANES * _LANES
-            bits = (1 << (rows - repeat)) - (1 << (height - repeat))
-            self.tik.vec_dup([0, bits], b["row_b"][repeat], 0.0, 1, _LANES // F32_BLOCK)
+        self._clear_tail(b["row_b"], height)
         self.tik.data_move(b["row_c"][0], self.gm["delta"][at], 0, 1, rows // F32_BLOCK, 0, 0)
 
     def _probabilities(self, head: Head, q0: Any, height: int, k0: Any, width: int) -> None:
@@ -195,10 +250,51 @@ class FlashAttentionBackward(AttentionKernel):
             for at, keep in self._keep_slices(head, q0, height, k0, columns):
                 v.mul(b["d_probs"].shift(at), b["d_probs"].shift(at), keep, rows * CUBE_BLOCK)
             self.each_slice(v.sub, "d_probs", "delta_lanes", rows, columns)
+            with self.tik.if_scope(self.peaked > 0):
+                self._add_peaks(head, q0, rows, columns)
             v.mul(b["scores"], b["scores"], b["d_probs"], count)
         with b.phase("scores.cast"):
             v.convert(b["cast"], b["scores"], count, mode)
             self.cube.to_l1(b["ds"], b["cast"], count)
+        if p.has_real_shift:
+            self._store_shift(head, q0, height, k0, columns)
+
+    def _add_peaks(self, head: Head, q0: Any, rows: int, columns: int) -> None:
+        """d_probs += peaks where P = 1 / l. delta_lanes are used up."""
+        b, v, count = self.buffers, self.vector, rows * CUBE_BLOCK
+        at = head.flat * self.problem.q_rows_padded + q0
+        self.tik.data_move(b["row_a"][0], self.gm["peaks"][at], 0, 1, rows // F32_BLOCK, 0, 0)
+        self.rows.spread(b["wide_b"], b["row_a"], rows)
+        v.muls(b["delta_lanes"], b["inverse_lanes"], 1.0 - _NEAR, count)
+        for n1 in range(columns // CUBE_BLOCK):
+            where, target = b["wide_a"], b["d_probs"].shift(n1 * count)
+            v.sub(where, b["scores"].shift(n1 * count), b["delta_lanes"], count)
+            v.muls(where, where, _STEEP, count)
+            v.max(where, where, b["zeros"], count, row=True)
+            v.min(where, where, b["ones"], count, row=True)
+            v.mul_add(target, where, b["wide_b"], count)
+
+    def _store_shift(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
+        """d_real_shift of the tile = dS, or += its sum over the rows where one row of the bias serves all. The scores
+        are used up."""
+        b, v, rows = self.buffers, self.vector, align(height)
+        gm, start = self._slice_at("d_real_shift", head, q0, k0)
+        count, blocks = rows * CUBE_BLOCK, CUBE_BLOCK // F32_BLOCK
+        if self.call["d_real_shift"].shape[2] > 1 or self.problem.q_len == 1:
+            stride = self.problem.kv_padded // F32_BLOCK - blocks
+            for n1 in range(columns // CUBE_BLOCK):
+                self.tik.data_move(gm[start + n1 * CUBE_BLOCK], b["scores"][n1 * count], 0, height, blocks, 0, stride)
+            return
+        sums = b["wide_a"]
+        self.tik.data_move(sums[0], gm[start], 0, 1, columns // F32_BLOCK, 0, 0)
+        for n1 in range(columns // CUBE_BLOCK):
+            tile, left = b["scores"].shift(n1 * count), rows
+            while left > 1:
+                half = left // 2
+                v.add(tile, tile, tile.shift((left - half) * CUBE_BLOCK), half * CUBE_BLOCK)
+                left -= half
+            v.add(sums.shift(n1 * CUBE_BLOCK), sums.shift(n1 * CUBE_BLOCK), tile, CUBE_BLOCK)
+        self.tik.data_move(gm[start], sums[0], 0, 1, columns // F32_BLOCK, 0, 0)
 
     def _keep_slices(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> Iterator[tuple[int, Tile]]:
         """Offset and keep / keep_prob of every slice ``[rows, 16]`` of the tile; nothing without dropout. Made anew for

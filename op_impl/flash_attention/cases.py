@@ -14,6 +14,7 @@ from ms_custom_ops.op_impl.flash_attention.golden import flash_attention
 
 _NO_RESULT = ("tiling_stgy_name", "high_precision")  # they change how, not what
 _STATISTICS = ("attention_out", "softmax_max", "softmax_sum")
+_GRADIENTS = ("d_attention_out", "d_softmax_max", "d_softmax_sum")
 
 
 def _share(probability: float, pad: float) -> Maker:
@@ -57,7 +58,7 @@ def _visible(outputs: Arrays, case: PlannedCase) -> Arrays:
 
 def _forward(case: PlannedCase, rng: np.random.Generator, arrays: Arrays) -> None:
     """attention_out and its statistics, from the golden of the forward op."""
-    inputs = {n: a.astype(np.float64) for n, a in arrays.items() if n not in (*_STATISTICS, "d_attention_out")}
+    inputs = {n: a.astype(np.float64) for n, a in arrays.items() if n not in _STATISTICS + _GRADIENTS}
     found = flash_attention(**_arguments(inputs, case.attrs, case.symbols))
     rows = arrays["softmax_max"].shape[-1] - case.symbols["S1"]
     for name, array in zip(_STATISTICS, found, strict=True):
@@ -66,11 +67,22 @@ def _forward(case: PlannedCase, rng: np.random.Generator, arrays: Arrays) -> Non
         if name != "attention_out":
             array = np.pad(array, [(0, 0), (0, 0), (0, rows)])
         arrays[name] = array.astype(np.float32).astype(arrays[name].dtype)
+    if not {"d_softmax_max", "d_softmax_sum"} & case.fills.keys():
+        # A loss on the log-sum-exp. Any other asks which key holds the maximum, to the bit of the kernel's results.
+        arrays["d_softmax_max"] = arrays["d_softmax_sum"] * arrays["softmax_sum"]
 
 
 def _grad_golden(golden: Callable[..., Any], arrays: Arrays, attrs: dict[str, Any], symbols: Symbols) -> Any:
-    given = _arguments({n: a for n, a in arrays.items() if n not in _STATISTICS}, attrs, symbols)
-    return golden(d_out=given.pop("d_attention_out"), **given)
+    rows = symbols["S1"]
+    arrays = {n: a[..., :rows] if n in _GRADIENTS[1:] else a for n, a in arrays.items() if n not in _STATISTICS}
+    given = _arguments(arrays, attrs, symbols)
+    found = golden(d_out=given.pop("d_attention_out"), **given)
+    return found if "real_shift" in arrays else (*found, np.zeros(0))
+
+
+def _visible_grad(outputs: Arrays, case: PlannedCase) -> Arrays:
+    columns = case.symbols["S2"]
+    return {n: x[..., :columns] if n == "d_real_shift" else x for n, x in outputs.items()}
 
 
 _MAKERS: dict[str, Maker] = {
@@ -80,5 +92,5 @@ _MAKERS: dict[str, Maker] = {
 
 CASES = {
     "flash_attention": CaseData(_MAKERS, golden=_golden, visible=_visible),
-    "flash_attention_grad": CaseData(_MAKERS, complete=_forward, golden=_grad_golden),
+    "flash_attention_grad": CaseData(_MAKERS, complete=_forward, golden=_grad_golden, visible=_visible_grad),
 }

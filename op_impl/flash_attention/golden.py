@@ -128,11 +128,15 @@ def flash_attention_grad(
     next_tokens: int = 2147483647,
     prev_block_num: int = 65536,
     next_block_num: int = 65536,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gradients of sum(d_out * attention_out), d_out (B,N1,S1,D); the other arguments as in flash_attention.
+    d_softmax_max: npt.ArrayLike | None = None,
+    d_softmax_sum: npt.ArrayLike | None = None,
+) -> tuple[np.ndarray, ...]:
+    """Gradients of sum(d_out * attention_out) + sum(d_softmax_max * softmax_max) + sum(d_softmax_sum * softmax_sum),
+    d_out (B,N1,S1,D), the statistics' (B,N1,S1), None = 0; the other arguments as in flash_attention.
 
     Recomputes the softmax instead of taking it, so it depends on no forward result.
-    Returns float64 (dq, dk, dv) in the shapes of query, key, value. Raises OpArgumentError.
+    Returns float64 (dq, dk, dv) in the shapes of query, key, value, and with real_shift its gradient in its shape.
+    Raises OpArgumentError.
     """
     op = "flash_attention_grad"
     problem = _prepare(
@@ -158,16 +162,33 @@ def flash_attention_grad(
     if d_out.shape != problem.query.shape:
         _refuse(op, "d_out", f"shape {d_out.shape}", f"the shape of query {problem.query.shape}")
     dq, dk, dv = (np.zeros_like(x) for x in (problem.query, problem.key, problem.value))
+    d_scores = np.zeros(problem.visible.shape)
+    rows = d_out.shape[:3]
+    d_max, d_sum = (np.zeros(rows) if x is None else np.asarray(x, np.float64) for x in (d_softmax_max, d_softmax_sum))
+    some = problem.visible.any(-1)
+    d_max, d_sum = np.where(some, d_max, 0.0), np.where(some, d_sum, 0.0)
     d_out = np.where(problem.visible.any(-1)[..., None], d_out, 0.0)
     for b, n, n2 in problem.heads():
-        p, _, _ = _softmax(problem, b, n, n2)
+        p, _, row_sum = _softmax(problem, b, n, n2)
         dropout = problem.dropout[b, n]
         dp = (d_out[b, n] @ problem.value[b, n2].T) * dropout
-        ds = p * (dp - np.sum(p * dp, axis=-1, keepdims=True))
+        d_lse = (d_sum[b, n] * row_sum)[:, None]
+        ds = p * (dp - np.sum(p * dp, axis=-1, keepdims=True) + d_lse)
+        peak = some[b, n] * (d_max[b, n] - d_lse[:, 0])  # l falls as m rises
+        ds[np.arange(len(peak)), p.argmax(-1)] += peak
+        d_scores[b, n] = ds
         dq[b, n] = problem.scale * ds @ problem.key[b, n2]
         dk[b, n2] += problem.scale * ds.T @ problem.query[b, n]
         dv[b, n2] += (p * dropout).T @ d_out[b, n]
-    return dq, dk, dv
+    if real_shift is None:
+        return dq, dk, dv
+    return dq, dk, dv, _summed(d_scores, np.shape(real_shift))
+
+
+def _summed(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Sum over the axes along which an array of ``shape`` was broadcast to that of ``x``."""
+    shape = (1,) * (x.ndim - len(shape)) + shape
+    return x.sum(tuple(axis for axis, size in enumerate(shape) if size == 1), keepdims=True).reshape(shape)
 
 
 def dropout_bits(seed: int, batch: int, heads: int, s1: int, s2: int) -> np.ndarray:
@@ -257,7 +278,7 @@ def _prepare(
         dropout = dropout_keep_mask(seed, batch, n1, s1, s2, keep_prob) / keep_prob
     scale = d**-0.5 if scale_value is None else float(scale_value)
     q = np.where(visible.any(-1)[..., None], q, 0.0)
-    seen = visible.reshape(batch, k.shape[1], -1, s1, s2).any((2, 3))[..., None]
+    seen = visible.reshape(batch, k.shape[1], n1 // k.shape[1], s1, s2).any((2, 3))[..., None]
     k, v = np.where(seen, k, 0.0), np.where(seen, v, 0.0)
     return _Problem(q, k, v, scale, visible, shift, dropout)
 

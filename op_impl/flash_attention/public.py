@@ -19,7 +19,7 @@ def _seen(of: Lowering) -> Computed | None:
         sources,
         Band.of(of.call.sizes).parameters,
     )
-    if computed.known and all(x.all() for x in computed.values({})):
+    if computed.known and all(x.all() for x in computed.values(computed.arrays({}))):
         return None
     return computed
 
@@ -44,7 +44,9 @@ def lower(of: Lowering) -> Steps:
         mask = mask.stop().flags().reshape((1,) * (4 - len(mask.shape)) + mask.shape)
         mask = mask.broadcast((*mask.shape[:2], s1, s2)).pad(-1, missing(s2, _ROWS), 1.0)
     if shift is not None:
-        shift = shift.stop().cast(of.need("query").dtype).pad(-1, missing(s2, _ROWS))
+        # In float32, so that the gradient is summed over a batch axis of 1 before it is rounded.
+        shift = shift.cast("float32").broadcast((b, *shift.shape[1:])) if shift.shape[0] < b else shift
+        shift = shift.cast(of.need("query").dtype).pad(-1, missing(s2, _ROWS))
     if drop is not None:
         drop = drop.stop().flags().pad(-1, missing(s2, _ROWS))
     inputs |= {"attn_mask": mask, "real_shift": shift, "drop_mask": drop}

@@ -164,20 +164,25 @@ def test_forward_matches_einsum_with_scipy_softmax(case):
 @every_case
 def test_gradients_match_finite_differences(case):
     q, k, v, d_out, options = case.arrays()
-    grads = flash_attention_grad(q, k, v, d_out, **options)
     rng = np.random.default_rng(1)
+    d_outputs = [d_out, *(rng.standard_normal(d_out.shape[:3]) for _ in range(2))]
+    grads = flash_attention_grad(q, k, v, d_out, **options, d_softmax_max=d_outputs[1], d_softmax_sum=d_outputs[2])
     step = 1e-5
-    for name, index in (("dq", 0), ("dk", 1), ("dv", 2)):
+    arguments = {"query": q, "key": k, "value": v, **options}
+    names = ["query", "key", "value"] + ["real_shift"] * (len(grads) == 4)
+    assert len(grads) == 3 + ("real_shift" in options)
+    for name, grad in zip(names, grads, strict=True):
+        assert grad.shape == np.shape(arguments[name])
         for _ in range(3):
-            direction = rng.standard_normal((q, k, v)[index].shape)
+            direction = rng.standard_normal(grad.shape)
             losses = []
             for sign in (1, -1):
-                inputs = [q, k, v]
-                inputs[index] = inputs[index] + sign * step * direction
-                losses.append(np.sum(d_out * flash_attention(*inputs, **options)[0]))
+                moved = {**arguments, name: arguments[name] + sign * step * direction}
+                results = flash_attention(**moved)
+                losses.append(sum(np.sum(d * x) for d, x in zip(d_outputs, results, strict=True)))
             numeric = (losses[0] - losses[1]) / (2 * step)
-            analytic = np.sum(grads[index] * direction)
-            bound = 1e-7 * np.linalg.norm(direction) * (np.linalg.norm(grads[index]) + 1e-2)
+            analytic = np.sum(grad * direction)
+            bound = 1e-7 * np.linalg.norm(direction) * (np.linalg.norm(grad) + 1e-2)
             assert abs(numeric - analytic) <= bound, f"{name}: numeric {numeric}, analytic {analytic}"
 
 
@@ -207,7 +212,7 @@ def test_matches_mindspore_autograd_of_the_composition(case):
 
     tensors = [ms.Tensor(x, ms.float64) for x in (q, k, v)]
     (_, out), grads = ms.value_and_grad(composition, (0, 1, 2), has_aux=True)(*tensors)
-    golden = (flash_attention(q, k, v, **options)[0], *flash_attention_grad(q, k, v, d_out, **options))
+    golden = (flash_attention(q, k, v, **options)[0], *flash_attention_grad(q, k, v, d_out, **options)[:3])
     for name, theirs, ours in zip(("out", "dq", "dk", "dv"), (out, *grads), golden, strict=True):
         np.testing.assert_allclose(theirs.asnumpy(), ours, rtol=1e-9, atol=1e-11, err_msg=name)
 

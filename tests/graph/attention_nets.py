@@ -129,12 +129,17 @@ def check(net: nn.Cell, arrays: tuple, dtype: Any = ms.float16, extras: tuple = 
         ratio = rms_ratio(actual, reference)
         assert ratio <= RMS_LIMIT[dtype], f"{name} ratio {ratio:.2e}"
     d_out = random(*arrays[0].shape, seed=4)
-    zeros = ops.zeros(wanted[1].shape, ms.float32)
-    gradients = Gradients(net)(*tensors, *given, (ops.cast(Tensor(d_out), dtype), zeros, zeros))
+    d_max, d_sum = (random(*wanted[1].shape, seed=i).astype(np.float32) for i in (5, 6))
+    gradients = Gradients(net)(*tensors, *given, (ops.cast(Tensor(d_out), dtype), Tensor(d_max), Tensor(d_sum)))
     d_out = numpy(ops.cast(Tensor(d_out), dtype))
-    wanted = golden.flash_attention_grad(*arrays, d_out, *extras, **(attrs or {}))
-    for name, actual, reference in zip(("dq", "dk", "dv"), gradients, wanted, strict=False):
-        assert actual.shape == reference.shape and actual.dtype == dtype
+    wanted = golden.flash_attention_grad(
+        *arrays, d_out, *extras, **(attrs or {}), d_softmax_max=d_max, d_softmax_sum=d_sum
+    )
+    kinds = [dtype] * 3
+    if len(wanted) > 3:  # of real_shift, the last tensor of these calls
+        gradients, kinds = (*gradients[:3], gradients[-1]), [*kinds, given[1].dtype]
+    for name, actual, reference, kind in zip(("dq", "dk", "dv", "dshift"), gradients, wanted, kinds, strict=False):
+        assert actual.shape == reference.shape and actual.dtype == kind
         ratio = rms_ratio(actual, reference)
         assert ratio <= RMS_LIMIT[dtype], f"{name} ratio {ratio:.2e}"
 

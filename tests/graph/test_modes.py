@@ -7,7 +7,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from attention_nets import Attention, AttentionOut, Gradients, check, numpy, qkv, random, rms_ratio
-from mindspore import Tensor, ops
+from mindspore import Tensor, nn, ops
 
 import ms_custom_ops as mco
 from ms_custom_ops.op_impl.flash_attention import golden
@@ -65,9 +65,46 @@ def test_fully_masked_rows_are_zero_in_everything() -> None:
         assert not numpy(tensor)[:, :, 3:5].any()
 
 
-@pytest.mark.parametrize("shape, dtype", [((1, 4, 1, 33), np.float16), ((2, 4, 17, 33), np.float32)], ids=str)
+@pytest.mark.parametrize(
+    "shape, dtype", [((1, 4, 1, 33), np.float16), ((2, 4, 17, 33), np.float32), ((1, 4, 17, 33), np.float32)], ids=str
+)
 def test_real_shift(mode: str, shape: tuple[int, ...], dtype: type) -> None:
     check(Attention(), qkv(2, 4, 2, 17, 33, 16), extras=(None, random(*shape).astype(dtype)))
+
+
+class Total(nn.Cell):
+    """A loss on the statistics alone, and one on the output beside a trained bias."""
+
+    def __init__(self, kind: str):
+        super().__init__()
+        self.kind = kind
+        self.bias = ms.Parameter(Tensor(random(1, 2, 17, 33, seed=9).astype(np.float32)), name="bias")
+
+    def construct(self, query, key, value):
+        out, top, total = mco.ops.flash_attention(query, key, value, None, self.bias)
+        if self.kind == "lse":
+            return ops.square(top + ops.log(total)).sum()
+        return top.sum() if self.kind == "max" else ops.square(ops.cast(out, ms.float32)).sum()
+
+
+@pytest.mark.parametrize("kind", ["lse", "max", "out"])
+def test_losses_on_statistics_and_trained_bias(mode: str, kind: str) -> None:
+    """The gradients of a z-loss and of a relative position bias, in closed form."""
+    net, arrays = Total(kind), qkv(1, 2, 1, 17, 33, 16)
+    found, (d_bias,) = ms.grad(net, (0, 1), net.trainable_params())(*[Tensor(a) for a in arrays])
+    q, k, v = (a.astype(np.float64) for a in arrays)
+    scores = q @ k.swapaxes(2, 3) * 0.25 + net.bias.asnumpy().astype(np.float16)
+    top = scores.max(-1, keepdims=True)
+    e = np.exp(scores - top)
+    p, lse = e / e.sum(-1, keepdims=True), top + np.log(e.sum(-1, keepdims=True))
+    dp = 2 * (p @ v) @ v.swapaxes(2, 3)
+    wanted = {"lse": 2 * lse * p, "max": scores == top, "out": p * (dp - (p * dp).sum(-1, keepdims=True))}[kind]
+    for actual, reference in (
+        (d_bias, wanted),
+        (found[0], wanted @ k * 0.25),
+        (found[1], (wanted.swapaxes(2, 3) @ q).sum(1, keepdims=True) * 0.25),
+    ):
+        assert rms_ratio(actual, reference) <= 2e-3
 
 
 def test_drop_mask(mode: str) -> None:

@@ -100,9 +100,18 @@ def prepare(case: Case, t: dict[str, np.ndarray]) -> dict[str, np.ndarray | None
     out: dict[str, np.ndarray | None] = {n: _pad_last(t[n], 16) for n in ("query", "key", "value", "d_out")}
     for name, value, dtype in (("attn_mask", 1, np.float16), ("real_shift", 0, kind), ("drop_mask", 0, np.float16)):
         out[name] = _pad_last(t[name].astype(dtype), 16, value) if name in t else None
+    if out["real_shift"] is not None:
+        out["real_shift"] = np.repeat(out["real_shift"], case.batch // len(out["real_shift"]), 0)
     for name in ("actual_seq_qlen", "actual_seq_kvlen"):
         out[name] = _pad_last(t[name].astype(np.int32), 8) if name in t else None
     return out
+
+
+def d_statistics(case: Case, shape: tuple[int, ...]) -> list[np.ndarray]:
+    """Gradients of softmax_max and softmax_sum: of a loss on both in modes that say so, else 0."""
+    scale = 1.0 if "statistics" in case.mode.split(",") else 0.0
+    rng = np.random.default_rng(5)
+    return [(rng.standard_normal(shape) * scale).astype(np.float32) for _ in range(2)]
 
 
 def run_kernel(case: Case, t: dict[str, np.ndarray], soc: str, engine: str = "native") -> dict[str, np.ndarray]:
@@ -114,11 +123,14 @@ def run_kernel(case: Case, t: dict[str, np.ndarray], soc: str, engine: str = "na
     program = traced("flash_attention", [*operands, *optional], attrs, soc)
     present = [x for x in optional if x is not None]
     out, top, total = mco.run(program, [*operands, *present], engine=engine)
-    operands += [out, p["d_out"], top, total]
+    operands += [out, p["d_out"], top, total, *d_statistics(case, top.shape)]
     program = traced("flash_attention_grad", [*operands, *optional], attrs, soc)
-    dq, dk, dv = mco.run(program, [*operands, *present], engine=engine)
+    dq, dk, dv, *shift = mco.run(program, [*operands, *present], engine=engine)
     d, s1 = case.d, case.s1
+    shift = [x[..., : case.s2] if len(t["real_shift"]) == len(x) else x[..., : case.s2].sum(0, keepdims=True)
+             for x in shift]  # fmt: skip
     return dict(
+        zip(("d_real_shift",), shift, strict=False),
         attention_out=out[..., :d],
         softmax_max=top[..., :s1],
         softmax_sum=total[..., :s1],
@@ -136,10 +148,22 @@ def run_golden(case: Case, t: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     }
     optional = {n: wide[n] for n in OPTIONAL if n in wide}
     out, top, total = golden.flash_attention(wide["query"], wide["key"], wide["value"], **optional, **attrs)
-    dq, dk, dv = golden.flash_attention_grad(
-        wide["query"], wide["key"], wide["value"], wide["d_out"], **optional, **attrs
+    rows = [
+        x[..., : case.s1].astype(np.float64) for x in d_statistics(case, (case.batch, case.n1, -(-case.s1 // 16) * 16))
+    ]
+    dq, dk, dv, *shift = golden.flash_attention_grad(
+        wide["query"], wide["key"], wide["value"], wide["d_out"], **optional, **attrs,
+        d_softmax_max=rows[0], d_softmax_sum=rows[1],
+    )  # fmt: skip
+    return dict(
+        zip(("d_real_shift",), shift, strict=False),
+        attention_out=out,
+        softmax_max=top,
+        softmax_sum=total,
+        d_query=dq,
+        d_key=dk,
+        d_value=dv,
     )
-    return dict(attention_out=out, softmax_max=top, softmax_sum=total, d_query=dq, d_key=dk, d_value=dv)
 
 
 def with_dtype(case: Case, dtype: str) -> Case:

@@ -50,6 +50,8 @@ CASES = [
     Case(48, 48, 48, "drop_mask"),
     Case(150, 140, 64, "lengths,causal,mask", batch=2, n1=6, n2=2),
     Case(33, 290, 96, "band,lengths", batch=3),
+    Case(70, 150, 48, "alibi,statistics", batch=2, n1=4, n2=2),
+    Case(150, 290, 32, "shift,causal,dropout,statistics", batch=2),
     Case(300, 300, 64, "blocks,causal", n1=3, n2=1),
     Case(130, 260, 64, "none", high_precision=False),
     Case(130, 260, 64, "dropout", high_precision=False),

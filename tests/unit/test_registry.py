@@ -79,9 +79,9 @@ def test_named_inputs_puts_none_where_an_optional_input_is_absent() -> None:
 
 def test_gradient_formula_is_resolved() -> None:
     spec = get_op("flash_attention")
-    assert spec.bprop is not None and spec.bprop.output_differentiability == (True, False, False)
+    assert spec.bprop is not None and spec.bprop.output_differentiability == (True, True, True)
     (rule,) = spec.bprop.rules
-    assert rule.inputs == ("query", "key", "value") and rule.op == "flash_attention_grad"
+    assert rule.inputs == ("query", "key", "value", "real_shift") and rule.op == "flash_attention_grad"
     assert (rule.args["attention_out"].kind, rule.args["d_attention_out"].kind) == ("out", "dout")
     assert {name for name, operand in rule.args.items() if operand.kind == "attr"} == {a.name for a in spec.attributes}
     assert get_op("flash_attention_grad").bprop is None
