@@ -68,7 +68,8 @@ def flash_attention(
         attention_out, shape and dtype of query; softmax_max and softmax_sum, float32 (B, N1, S1), of the
         scaled scores with the natural exponent. A row with all keys masked has 0 in all three and gradient 0.
         Gradients flow from all three to query, key, value and real_shift; a loss on the log-sum-exp is one on
-        ``softmax_max + log(softmax_sum)``. With B = 0 or N1 = 0 the outputs are empty.
+        ``softmax_max + log(softmax_sum)``. With B, N1, S1 or S2 = 0 the outputs are
+        empty or 0, and so are the gradients.
 
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.

@@ -346,5 +346,7 @@ def indexer_kl_loss(
 
 
 def _inner(x, gradient):
-    """Inner product in float32, linear in ``x`` with ``gradient`` as its slope."""
-    return (ops.cast(x, mstype.float32) * ops.cast(ops.stop_gradient(gradient), mstype.float32)).sum()
+    """Inner product in float32, linear in ``x`` with ``gradient`` as its slope; 0 where that is 0, whatever x holds."""
+    x, gradient = ops.cast(x, mstype.float32), ops.cast(ops.stop_gradient(gradient), mstype.float32)
+    zeros = ops.zeros_like(x)
+    return (ops.where(ops.equal(gradient, zeros), zeros, x) * gradient).sum()

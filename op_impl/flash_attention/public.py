@@ -28,7 +28,7 @@ def lower(of: Lowering) -> Steps:
     """The primitive's masks have the rank 4, batch and head axes of 1 where they were broadcast."""
     b, n1, s1, s2, d = (of[name] for name in ("B", "N1", "S1", "S2", "D"))
     zeros = of.zeros()
-    if b == 0 or n1 == 0:
+    if 0 in (b, n1, s1, s2):
         return Steps({}, {}, {}, empty=True, answers=zeros)
     seen = _seen(of)
 

@@ -102,6 +102,8 @@ class SparseFlashAttentionBackward(SparseKernel):
         self.rows.spread(b["inverse"], b["row_b"], rows)
         self._delta(row, head, heads)
         self.rows.fold(v.add, b["row_c"], b["delta"], rows)
+        with self.tik.if_scope(self.sequences.visible == 0):  # whatever d_out holds beyond a length
+            v.dup(b["row_c"], 0.0, rows)
         self.rows.spread(b["delta"], b["row_c"], rows)
         if self.problem.has_sinks:
             self._sinks(at, rows)

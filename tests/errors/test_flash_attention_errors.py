@@ -75,14 +75,6 @@ SHAPES = {
         r"D is 257 \(query axis 3\); accepted: 1 <= D <= 256 \(the head size\)",
     ),
     "d_0": (((2, 4, 17, 0), (2, 2, 9, 0), (2, 2, 9, 0)), r"D is 0 \(query axis 3\); accepted: 1 <= D <= 256"),
-    "no_queries": (
-        ((2, 4, 0, 16), KV, KV),
-        r"S1, S2 is S1 = 0 \(query axis 2\) and S2 = 9 \(key axis 2\); accepted: S1 >= 1 and S2 >= 1",
-    ),
-    "no_keys": (
-        (Q, (2, 2, 0, 16), (2, 2, 0, 16)),
-        r"S1, S2 is S1 = 17 .* and S2 = 0 .*; accepted: S1 >= 1 and S2 >= 1",
-    ),
 }
 
 

@@ -189,12 +189,24 @@ def test_same_result_in_both_modes_and_every_time() -> None:
     assert (graph == again).all() and (graph == pynative).all()
 
 
-@pytest.mark.parametrize("shape, kv", [((0, 2, 17, 16), (0, 2, 9, 16)), ((2, 0, 17, 16), (2, 0, 9, 16))], ids=str)
-def test_empty_batch(mode: str, shape: tuple[int, ...], kv: tuple[int, ...]) -> None:
-    query, key = Tensor(np.zeros(shape, np.float16)), Tensor(np.zeros(kv, np.float16))
+@pytest.mark.parametrize(
+    "shape, kv",
+    [
+        ((0, 2, 17, 16), (0, 2, 9, 16)),
+        ((2, 0, 17, 16), (2, 0, 9, 16)),
+        ((2, 2, 0, 16), (2, 2, 9, 16)),
+        ((2, 2, 17, 16), (2, 2, 0, 16)),
+    ],
+    ids=str,
+)
+def test_nothing_to_attend_to(mode: str, shape: tuple[int, ...], kv: tuple[int, ...]) -> None:
+    query, key = Tensor(np.ones(shape, np.float16)), Tensor(np.ones(kv, np.float16))
     out, row_max, row_sum = Attention()(query, key, key)
     assert out.shape == shape and row_max.shape == row_sum.shape == shape[:3]
     assert out.dtype == ms.float16 and row_max.dtype == row_sum.dtype == ms.float32
+    grads = Gradients(Attention())(query, key, key, (out, row_max, row_sum))
+    assert [x.shape for x in grads] == [shape, kv, kv]
+    assert not any(numpy(x).any() for x in (out, row_max, row_sum, *grads))
 
 
 @pytest.mark.parametrize("chip", ["Ascend910A", "Ascend310P3"])
