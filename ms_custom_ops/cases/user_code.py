@@ -36,26 +36,30 @@ def has_files(folder: Path) -> bool:
 
 def find_generator(folder: Path, name: str) -> type[atk.CaseGenerator] | None:
     """The class that a file in ``folder`` registers as generator ``name``."""
-    return _find(folder, name, atk.GENERATOR_REGISTRY)
+    return _find(folder, name, atk.GENERATOR_REGISTRY, atk.CaseGenerator)
 
 
 def find_reference(folder: Path, name: str, by_name: bool = False) -> type[atk.BaseApi] | None:
     """The class that a file in ``folder`` registers as API ``name``; ``by_name``: in so many words."""
-    return _find(folder, name, atk.API_REGISTRY, by_name)
+    return _find(folder, name, atk.API_REGISTRY, atk.BaseApi, by_name)
 
 
-def _find(folder: Path, name: str, registry: atk._Register, by_name: bool = False) -> type | None:
-    """Runs the files that register ``name`` in so many words; if none does, one after the other until one has."""
+def _find(folder: Path, name: str, registry: atk._Register, base: type, by_name: bool = False) -> type | None:
+    """Runs the files that register ``name`` in so many words, or else those that compute a name, until one has it."""
     compat.install()
     if not isinstance(sys.modules.get("atk"), ServedModule):
         place = getattr(sys.modules.get("atk"), "__file__", "sys.path")
         raise UserCodeError(describe("cases", "atk", f"a real one at {place}", "an environment without it: files "
                                      "beside a case file register with ours"))  # fmt: skip
-    files = _files(folder)
-    literal = [file for file in files if _registers(file, name)]
-    for file in literal if literal or by_name else files:
+    names = {file: _registered(file) for file in _files(folder)}
+    literal = [file for file, known in names.items() if name in known]
+    computed = [] if by_name else [file for file, known in names.items() if None in known]
+    for file in literal or computed:
         load(file, folder)
         found = registry.get(name, str(folder))
+        if found is not None and not issubclass(found, base):
+            raise UserCodeError(describe("cases", f"'{name}' of {file}", f"the class {found.__name__}",
+                                         f"a class derived from {base.__name__}"))  # fmt: skip
         if found is not None:
             return found
     return None
@@ -67,16 +71,18 @@ def _files(folder: Path) -> list[Path]:
     return sorted(files, key=lambda f: (not f.name.startswith("generate_"), "generator" not in f.name))
 
 
-def _registers(file: Path, name: str) -> bool:
+def _registered(file: Path) -> set[str | None]:
+    """Names that calls of ``register`` in a file give; None for one that is computed."""
     with user_code(f"reading {file.name}", file.parent):
         tree = ast.parse(file.read_bytes(), str(file))
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return any(
-        isinstance(argument, ast.Constant) and argument.value == name
+    given = [
+        argument
         for call in calls
         if ast.unparse(call.func).rpartition(".")[2] == "register"
         for argument in (*call.args, *(k.value for k in call.keywords))
-    )
+    ]
+    return {a.value if isinstance(a, ast.Constant) and isinstance(a.value, str) else None for a in given}
 
 
 def load(file: Path, folder: Path) -> ModuleType:

@@ -264,8 +264,10 @@ def test_files_beside_import_each_other(tmp_path):
     assert cases(write(tmp_path, generator=text))[0].shapes["da"] == (1, 2, 72)
 
 
-def test_unit_tests_beside_are_not_imported(tmp_path):
-    (tmp_path / "test_it.py").write_text("raise RuntimeError\n")
+@pytest.mark.parametrize("name", ["test_it.py", "conftest.py", "other.py"])
+def test_files_that_register_nothing_or_other_names_do_not_run(tmp_path, name):
+    register = "from atk.tasks.api_execute import register\n@register('another')\nclass A: pass\n"
+    (tmp_path / name).write_text("raise RuntimeError\n" + register)
     text = GENERATOR.replace('("generate_it")', '("generate" + "_it")')
     assert len(cases(write(tmp_path, generator=text))) == 3
 
@@ -417,6 +419,14 @@ def test_finding_with_file_and_line(tmp_path, old, new, line, text):
     found = [item for item in str(caught.value).splitlines() if text in item]
     assert found and "case.yaml:" in found[0], str(caught.value)
     assert f"case.yaml:{line}: " in found[0], found[0]
+
+
+def test_classes_of_no_base_are_named(tmp_path):
+    path = write(tmp_path, generator=GENERATOR.replace("Generator(CaseGenerator)", "Generator"))
+    with pytest.raises(UserCodeError) as caught:
+        read_cases(path)
+    assert str(caught.value) == (f"cases: 'generate_it' of {tmp_path}/generate_it.py is the class Generator; accepted: "
+                                 "a class derived from CaseGenerator")  # fmt: skip
 
 
 def test_a_real_atk_is_named(tmp_path, monkeypatch):
