@@ -189,10 +189,10 @@ def flash_attention_grad(
     query: Tensor, key: Tensor, value: Tensor, attention_out: Tensor, d_attention_out: Tensor,
     softmax_max: Tensor, softmax_sum: Tensor, d_softmax_max: Tensor, d_softmax_sum: Tensor,
     attn_mask: Tensor | None = None, real_shift: Tensor | None = None, drop_mask: Tensor | None = None,
-    actual_seq_qlen: Tensor | None = None, actual_seq_kvlen: Tensor | None = None, *,
-    scale_value: float = 1.0, keep_prob: float = 1.0, seed: int = 0, sparse_mode: int = 0,
-    pre_tokens: int = 2147483647, next_tokens: int = 2147483647, prev_block_num: int = 65536,
-    next_block_num: int = 65536, tiling_stgy_name: str = "auto",
+    actual_seq_qlen: Tensor | None = None, actual_seq_kvlen: Tensor | None = None,
+    seed_words: Tensor | None = None, *, scale_value: float = 1.0, keep_prob: float = 1.0, seed: int = 0,
+    sparse_mode: int = 0, pre_tokens: int = 2147483647, next_tokens: int = 2147483647,
+    prev_block_num: int = 65536, next_block_num: int = 65536, tiling_stgy_name: str = "auto",
     high_precision: bool = True) -> tuple[Tensor, ...]:
     """Gradient of flash_attention for query, key, value and real_shift, from those of its three results.
 
@@ -215,6 +215,8 @@ def flash_attention_grad(
         drop_mask: (B, N1, S1, S2P) F16, optional. 1 = kept, 0 = dropped; takes the place of seed
         actual_seq_qlen: (BP) I32, optional. query length of each batch, padded to BP with anything
         actual_seq_kvlen: (BP) I32, optional. key length of each batch, padded to BP with anything
+        seed_words: (8) I32, optional. low and high word of a 64-bit seed, then padding; takes the place of
+            seed
         scale_value: float, default 1.0. factor on the scores, applied inside
         keep_prob: float, default 1.0. probability to keep a weight; kept ones are divided by it
         seed: int, default 0. seed of the counter-based dropout
@@ -257,18 +259,19 @@ def flash_attention_grad(
     """
     present = (
         attn_mask is not None, real_shift is not None, drop_mask is not None, actual_seq_qlen is not None,
-        actual_seq_kvlen is not None)
+        actual_seq_kvlen is not None, seed_words is not None)
     attn_mask = ABSENT if attn_mask is None else attn_mask
     real_shift = ABSENT if real_shift is None else real_shift
     drop_mask = ABSENT if drop_mask is None else drop_mask
     actual_seq_qlen = ABSENT if actual_seq_qlen is None else actual_seq_qlen
     actual_seq_kvlen = ABSENT if actual_seq_kvlen is None else actual_seq_kvlen
+    seed_words = ABSENT if seed_words is None else seed_words
     primitive = prim_cache(FlashAttentionGrad)(
         present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
         next_block_num, tiling_stgy_name, high_precision)
     return primitive(
         query, key, value, attention_out, d_attention_out, softmax_max, softmax_sum, d_softmax_max,
-        d_softmax_sum, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)
+        d_softmax_sum, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words)
 
 
 def lightning_indexer(
@@ -602,10 +605,10 @@ def ssd_chunk_scan_grad(
 def flash_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
     real_shift: Tensor | None = None, drop_mask: Tensor | None = None, actual_seq_qlen: Tensor | None = None,
-    actual_seq_kvlen: Tensor | None = None, *, scale_value: float = 1.0, keep_prob: float = 1.0,
-    seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647, next_tokens: int = 2147483647,
-    prev_block_num: int = 65536, next_block_num: int = 65536, tiling_stgy_name: str = "auto",
-    high_precision: bool = True) -> tuple[Tensor, ...]:
+    actual_seq_kvlen: Tensor | None = None, seed_words: Tensor | None = None, *, scale_value: float = 1.0,
+    keep_prob: float = 1.0, seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647,
+    next_tokens: int = 2147483647, prev_block_num: int = 65536, next_block_num: int = 65536,
+    tiling_stgy_name: str = "auto", high_precision: bool = True) -> tuple[Tensor, ...]:
     """Fused attention: softmax(scale_value * query @ key^T + real_shift, masked) @ value, without the S1 x S2
     matrix in memory.
 
@@ -623,6 +626,8 @@ def flash_attention(
         drop_mask: (B, N1, S1, S2P) F16, optional. 1 = kept, 0 = dropped; takes the place of seed
         actual_seq_qlen: (BP) I32, optional. query length of each batch, padded to BP with anything
         actual_seq_kvlen: (BP) I32, optional. key length of each batch, padded to BP with anything
+        seed_words: (8) I32, optional. low and high word of a 64-bit seed, then padding; takes the place of
+            seed
         scale_value: float, default 1.0. factor on the scores, applied inside
         keep_prob: float, default 1.0. probability to keep a weight; kept ones are divided by it
         seed: int, default 0. seed of the counter-based dropout
@@ -664,16 +669,18 @@ def flash_attention(
     """
     present = (
         attn_mask is not None, real_shift is not None, drop_mask is not None, actual_seq_qlen is not None,
-        actual_seq_kvlen is not None)
+        actual_seq_kvlen is not None, seed_words is not None)
     attn_mask = ABSENT if attn_mask is None else attn_mask
     real_shift = ABSENT if real_shift is None else real_shift
     drop_mask = ABSENT if drop_mask is None else drop_mask
     actual_seq_qlen = ABSENT if actual_seq_qlen is None else actual_seq_qlen
     actual_seq_kvlen = ABSENT if actual_seq_kvlen is None else actual_seq_kvlen
+    seed_words = ABSENT if seed_words is None else seed_words
     primitive = prim_cache(FlashAttention)(
         present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
         next_block_num, tiling_stgy_name, high_precision)
-    return primitive(query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)
+    return primitive(
+        query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words)
 
 
 def mamba3_chunk_scan(

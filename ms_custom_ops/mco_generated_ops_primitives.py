@@ -75,15 +75,15 @@ class FlashAttention(OpPrimitive):
             next_block_num, tiling_stgy_name, high_precision)
 
         def bprop(
-            query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, out,
-            dout):
+            query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen,
+            seed_words, out, dout):
             grad_query, grad_key, grad_value, grad_real_shift = flash_attention_grad(
                 query, key, value, out[0], dout[0], out[1], out[2], dout[1], dout[2], attn_mask, real_shift,
-                drop_mask, actual_seq_qlen, actual_seq_kvlen)
+                drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words)
             return (
                 grad_query, grad_key, grad_value, ops.zeros_like(attn_mask),
                 ops.cast(grad_real_shift, real_shift.dtype), ops.zeros_like(drop_mask),
-                ops.zeros_like(actual_seq_qlen), ops.zeros_like(actual_seq_kvlen))
+                ops.zeros_like(actual_seq_qlen), ops.zeros_like(actual_seq_kvlen), ops.zeros_like(seed_words))
 
         return bprop
 

@@ -52,6 +52,7 @@ class AttentionProblem:
     has_attn_mask: bool = False
     has_real_shift: bool = False
     has_drop_mask: bool = False
+    has_seed_words: bool = False
 
     @property
     def has_masks(self) -> bool:
@@ -169,6 +170,8 @@ def _common_buffers(p: AttentionProblem, br: int) -> list[BufferSpec]:
             BufferSpec("keep", "ub", "float32", lanes),
         ]
         out += [BufferSpec(n, "ub", "int32", _F32_LANES) for n in ("hash_key", "hash_at")]
+        if p.has_seed_words:
+            out.append(BufferSpec("seed_words", "ub", "int32", BLOCK_BYTES // 4))
     if p.has_masks:
         out += [
             BufferSpec("mask_slice", "ub", "float16", lanes),

@@ -5,10 +5,41 @@ Python.
 
 from __future__ import annotations
 
-from mindspore import Tensor
+import numpy as np
+from mindspore import Tensor, ops
+from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.mindspore.lowered import lowered
+
+_WORD = 2**32
+_BITS = 24  # float32 holds whole numbers of that many bits
+_POWERS = Tensor(2.0 ** np.arange(_BITS).astype(np.float32) / 2)  # what is kept comes doubled
+_COINS = Tensor(np.ones((2, _BITS), np.float32))
+_join = ops.Concat(0)
+# Recomputed, the words would be drawn again: the mask of the backward pass would not be the one of the forward pass.
+_join.recompute(False)
+
+
+def _drawn_words():
+    """Words of a seed of 48 random bits."""
+    coins = ops.stop_gradient(ops.dropout(_COINS, 0.5))
+    words = ops.cast((coins * _POWERS).sum(1), mstype.int32)
+    return _join((words, ops.zeros((6,), mstype.int32)))
+
+
+def _words(seed):
+    """Low and high word of a tensor of one integer."""
+    whole = ops.cast(ops.reshape(seed, (1,)), mstype.int64)
+    high = ops.floor_div(whole, _WORD)
+    words = (ops.cast(whole - high * _WORD, mstype.int32), ops.cast(high, mstype.int32))
+    return ops.concat((*words, ops.zeros((6,), mstype.int32)), 0)
+
+
+@ops.constexpr
+def _drops(keep_prob):
+    """Weights may be dropped; what is no probability is refused later."""
+    return isinstance(keep_prob, (int, float)) and not isinstance(keep_prob, bool) and 0 < keep_prob < 1
 
 
 def flash_attention(
@@ -20,10 +51,11 @@ def flash_attention(
     drop_mask: Tensor | None = None,
     actual_seq_qlen: Tensor | list[int] | tuple[int, ...] | None = None,
     actual_seq_kvlen: Tensor | list[int] | tuple[int, ...] | None = None,
+    seed_words: Tensor | None = None,
     *,
-    scale_value: float | None = None,
+    scale_value: float | Tensor | None = None,
     keep_prob: float = 1.0,
-    seed: int = 0,
+    seed: int | Tensor | None = None,
     sparse_mode: int = 0,
     pre_tokens: int = 2147483647,
     next_tokens: int = 2147483647,
@@ -50,11 +82,16 @@ def flash_attention(
             S1.
         actual_seq_kvlen: the same for key and value, 0 to S2. What lies beyond a length, or is hidden from all
             rows by a mask or band, has no influence on results and gradients, whatever it holds (NaN, Inf).
-        scale_value: factor on the scores, applied inside; None means D^-0.5.
+        seed_words: int32 (8,): low and high word of a 64-bit seed, then padding; a ``seed`` made outside, as the
+            interfaces without MindSpore take it.
+        scale_value: factor on the scores, applied inside; None means D^-0.5. A tensor of one value is multiplied
+            into query, rounded to its dtype, and has a gradient.
         keep_prob: probability to keep a weight, 0 < keep_prob <= 1. Below 1 without ``drop_mask``, the mask
             comes from a counter-based generator and is made again in the backward pass.
-        seed: seed of that generator. It is part of the graph: the same seed drops the same weights at every
-            step.
+        seed: seed of that generator. None draws one from MindSpore's generator (``mindspore.set_seed``) at every
+            call, in a graph at every step. An int is part of the graph: the same weights are dropped at every
+            step. So does a tensor of one int32 or int64, which may change from step to step. Cells with
+            ``recompute()`` in PYNATIVE mode need a seed: MindSpore draws anew there.
         sparse_mode: 0 none, 3 causal aligned to the lower right, 4 band of ``pre_tokens`` and ``next_tokens``
             around the lower-right diagonal. Modes and ``attn_mask`` both apply.
         pre_tokens: mode 4: keys kept to the left of the diagonal.
@@ -74,7 +111,16 @@ def flash_attention(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    given = (query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen)
+    if isinstance(scale_value, Tensor):
+        scaled = ops.cast(query, mstype.float32) * ops.reshape(ops.cast(scale_value, mstype.float32), ())
+        query, scale_value = ops.cast(scaled, query.dtype), 1.0
+    if isinstance(seed, Tensor):
+        seed_words, seed = _words(seed), 0
+    elif seed is None:
+        seed = 0
+        if seed_words is None and drop_mask is None and _drops(keep_prob):
+            seed_words = _drawn_words()
+    given = (query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words)
     attrs = {
         "scale_value": scale_value,
         "keep_prob": keep_prob,

@@ -42,6 +42,7 @@ def problem_of(call: KernelCall) -> AttentionProblem:
         has_attn_mask="attn_mask" in call,
         has_real_shift="real_shift" in call,
         has_drop_mask="drop_mask" in call,
+        has_seed_words="seed_words" in call,
     )
 
 
@@ -60,7 +61,8 @@ class AttentionKernel(CubeKernel):
         self.visibility.prepare()
         self.dropout = None
         if self.problem.seeded_dropout:
-            self.dropout = Dropout(t, self.problem, self.buffers, self.vector, self.plan.q_block)
+            words = self.gm.get("seed_words")
+            self.dropout = Dropout(t, self.problem, self.buffers, self.vector, self.plan.q_block, words)
             self.dropout.prepare()
 
     def score_tile(self, scores: Tile, head: Head, q0: Any, height: int, k0: Any, width: int) -> None:

@@ -31,13 +31,20 @@ class Dropout:
     """Keep factors (0 or 1) of a slice ``[M, 16]`` of a score tile."""
 
     def __init__(
-        self, tik_instance: Any, problem: AttentionProblem, buffers: Buffers, vector: VectorUnit, max_rows: int
+        self,
+        tik_instance: Any,
+        problem: AttentionProblem,
+        buffers: Buffers,
+        vector: VectorUnit,
+        max_rows: int,
+        seed_words: Any,
     ):
         self._tik = tik_instance
         self._problem = problem
         self._buffers = buffers
         self._vector = vector
         self._max_rows = max_rows
+        self._seed_words = seed_words
         self._start: Any = None
 
     def prepare(self) -> None:
@@ -46,6 +53,8 @@ class Dropout:
         base = b["counter_base"]
         for lane in range(_LANES):
             base.tensor[lane].set_as(_signed(lane // CUBE_BLOCK * _ROW + lane % CUBE_BLOCK * _COLUMN))
+        if self._seed_words is not None:
+            self._tik.data_move(b["seed_words"][0], self._seed_words[0], 0, 1, 1, 0, 0)
         filled, total = _LANES, self._max_rows * CUBE_BLOCK
         while filled < total:
             step = min(filled, total - filled)
@@ -53,11 +62,24 @@ class Dropout:
             v.add(base.shift(filled), base, b["hash_at"], step, row=True)
             filled += step
 
+    def _seed(self) -> Any:
+        """The 64-bit seed: a Python int, or a register where it comes from GM."""
+        if self._seed_words is None:
+            return self._problem.seed % (1 << 64)
+        words = [self._tik.Scalar("int32") for _ in range(2)]
+        for i, word in enumerate(words):
+            word.set_as(self._buffers["seed_words"][i])
+        low, high = (self._tik.Scalar("uint64", init_value=word) for word in words)
+        low.set_as(low & (_WORD - 1))
+        high.set_as(high * _WORD)
+        high.set_as(high + low)
+        return high
+
     def head(self, index: Any) -> None:
         """Set the keys of head ``index = batch * N1 + n``: the two words of splitmix64 of seed and index."""
         z = self._tik.Scalar("uint64", init_value=index + 1)
         z.set_as(z * 0x9E3779B97F4A7C15)
-        z.set_as(z + self._problem.seed % (1 << 64))
+        z.set_as(z + self._seed())
         z.set_as(z ^ (z >> 30))
         z.set_as(z * 0xBF58476D1CE4E5B9)
         z.set_as(z ^ (z >> 27))

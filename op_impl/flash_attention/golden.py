@@ -59,6 +59,7 @@ def flash_attention(
     drop_mask: npt.ArrayLike | None = None,
     actual_seq_qlen: npt.ArrayLike | None = None,
     actual_seq_kvlen: npt.ArrayLike | None = None,
+    seed_words: npt.ArrayLike | None = None,
     *,
     scale_value: float | None = None,
     keep_prob: float = 1.0,
@@ -73,7 +74,8 @@ def flash_attention(
 
     query (B,N1,S1,D); key, value (B,N2,S2,D), N1 a multiple of N2. attn_mask (1 = masked) and real_shift
     broadcast to (B,N1,S1,S2), drop_mask likewise (1 = keep). actual_seq_qlen, actual_seq_kvlen (B,): tokens
-    per batch, None = all. scale_value None = D^-0.5. keep_prob in (0, 1]; seed any integer, taken mod 2^64.
+    per batch, None = all. scale_value None = D^-0.5. keep_prob in (0, 1]; seed any integer, taken mod 2^64;
+    seed_words, its two 32-bit words, low first, take its place.
     pre_tokens, next_tokens (tokens) act in sparse_mode 4; prev_block_num, next_block_num (blocks of 128) in
     every mode.
 
@@ -93,7 +95,7 @@ def flash_attention(
         actual_seq_kvlen,
         scale_value,
         keep_prob,
-        seed,
+        _seed_of(seed_words, seed),
         sparse_mode,
         pre_tokens,
         next_tokens,
@@ -119,6 +121,7 @@ def flash_attention_grad(
     drop_mask: npt.ArrayLike | None = None,
     actual_seq_qlen: npt.ArrayLike | None = None,
     actual_seq_kvlen: npt.ArrayLike | None = None,
+    seed_words: npt.ArrayLike | None = None,
     *,
     scale_value: float | None = None,
     keep_prob: float = 1.0,
@@ -151,7 +154,7 @@ def flash_attention_grad(
         actual_seq_kvlen,
         scale_value,
         keep_prob,
-        seed,
+        _seed_of(seed_words, seed),
         sparse_mode,
         pre_tokens,
         next_tokens,
@@ -365,6 +368,14 @@ def _int32(word: int) -> np.ndarray:
 def _shr16(x: np.ndarray) -> np.ndarray:
     """floor(f32(x) / 2^16): an arithmetic shift made of float conversions, up to the rounding of f32(x)."""
     return np.floor(x.astype(np.float32) * np.float32(2.0**-16)).astype(np.int32)
+
+
+def _seed_of(words: npt.ArrayLike | None, seed: int) -> int:
+    """The seed whose low and high 32-bit words lead ``words``; ``seed`` without."""
+    if words is None:
+        return seed
+    low, high = (int(word) & _MASK32 for word in np.asarray(words).ravel()[:2])
+    return high << 32 | low
 
 
 def _splitmix64(seed: int, index: int) -> int:

@@ -53,6 +53,7 @@ def lower(of: Lowering) -> Steps:
     for name in ("actual_seq_qlen", "actual_seq_kvlen"):
         lengths = of.constant(name)
         inputs[name] = lengths if lengths is None else lengths.pad(0, missing(b, _LENGTHS))
+    inputs["seed_words"] = of.constant("seed_words")
     rows = s1 + missing(s1, _ROWS)
     # Hidden rows of the results are 0 already; this keeps what their gradients hold out of the others.
     stats = {

@@ -119,7 +119,7 @@ def test_the_short_form_is_the_full_form(tmp_path: Path, file: str) -> None:
 
 
 def test_literals_in_the_generated_gradient(tmp_path: Path) -> None:
-    text = generate(load(tmp_path, FORWARD.replace("FORMULA", SHORT_FORMULA), SHORT))
+    text = "".join(generate(load(tmp_path, FORWARD.replace("FORMULA", SHORT_FORMULA), SHORT)).values())
     assert "scale_grad = ScaleGrad((present[1],), mode, factor, 3)" in text
     assert "grad_x, grad_bias = scale_grad(x, out[1], dout[0], ops.zeros_like(out[1]), bias)" in text
 
