@@ -16,8 +16,6 @@ namespace mco {
 
 namespace {
 
-constexpr int64_t kMaxBarrierBlocks = 1 << 16;  // each of them keeps its on-chip memory while it waits
-
 Registers no_registers(const Program& p) {
   Registers r;
   r.value.assign(p.registers.size(), Value{0});
@@ -143,7 +141,7 @@ void Run::find_blocks() {
 void Run::check_barrier_blocks(uint32_t loc) const {
   int64_t bytes = int64_t(sizeof(Machine) + program_.buffers.size() * sizeof(View) + inputs_.value.size() * 9);
   for (const int64_t scope : program_.arena_bytes) bytes += scope;
-  const int64_t most = std::min(kMaxBarrierBlocks, machine_bytes() / 2 / bytes);
+  const int64_t most = machine_bytes() / 2 / bytes;  // each keeps its on-chip memory while it waits
   if (blocks_ <= std::max<int64_t>(most, 1)) return;
   fail("block_barrier: %s has %lld blocks with %lld bytes each; accepted with a barrier: 0 to %lld blocks [%s]",
        program_.name.c_str(), (long long)blocks_, (long long)bytes, (long long)most, program_.location(loc).c_str());

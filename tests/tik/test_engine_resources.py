@@ -81,7 +81,7 @@ def unlisted(count: int) -> bytes:
 
 
 def test_many_unlisted_buffers_load_in_linear_time():
-    raws = [unlisted(count) for count in (20_000, 80_000)]
+    raws = [unlisted(count) for count in (16_000, 64_000)]
 
     def seconds(raw: bytes) -> float:
         times = []

@@ -138,10 +138,19 @@ def test_barrier(blocks):
     assert (got == (np.arange(blocks)[:, None] + 2) % blocks).all()
 
 
-def test_barrier_with_too_many_blocks_is_refused_by_name():
-    text = r"block_barrier: probe has 65537 blocks with \d+ bytes each; accepted with a barrier: 0 to \d+ blocks \["
+def test_barrier_with_more_blocks_than_memory_is_refused_by_name():
+    """65000 blocks with 16 MB of on-chip memory each; 65000 small ones rest at their barriers."""
+    b = Builder(scope_bytes={"ub": 1 << 24})
+    barrier = b.gm("barrier", "int64", 65000 * 4, "workspace", atomic_init=True)
+    b.local("u", "ub", "int8", 1 << 24)
+    over_blocks(b, 65000)
+    b.instr("block_barrier", [ref(barrier)])
+    text = (
+        r"block_barrier: probe has 65000 blocks with 1677\d{4} bytes each; accepted with a barrier: 0 to \d+ blocks \["
+    )
     with pytest.raises(EngineError, match=text):
-        engine.run(exchange(65537), [])
+        engine.run(b.program, [])
+    assert (engine.run(exchange(65000), [])[0].reshape(-1, 8)[:, 0] == (np.arange(65000) + 2) % 65000).all()
 
 
 def test_the_lowest_failing_block_is_reported():
