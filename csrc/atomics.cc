@@ -85,10 +85,16 @@ void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool s
   }
 }
 
+// Whole or not at all: what a block has logged lands also when it fails.
 void AtomicLog::add(uint32_t buffer, uint8_t* at, const uint8_t* bytes, int64_t size, DType t) {
-  entries_.push_back({at, size, t});
   data_.insert(data_.end(), bytes, bytes + size);
-  if (!touches(buffer)) buffers_.push_back(buffer);
+  try {
+    if (!touches(buffer)) buffers_.push_back(buffer);
+    entries_.push_back({at, size, t});
+  } catch (...) {
+    data_.resize(data_.size() - size_t(size));
+    throw;
+  }
 }
 
 bool AtomicLog::touches(uint32_t buffer) const {
