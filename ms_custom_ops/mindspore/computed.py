@@ -22,6 +22,8 @@ def compute(function, tensors, sources, parameters):
     bounds = ops.cast(ops.stop_gradient(given[0]), mstype.int32)
     if function == "packed_places":
         return _packed_places(bounds, parameters)
+    if function == "packed_steps":
+        return (_range(parameters[0]) < bounds[-1],)
     if function == "slot_places":
         return _slot_places(bounds, parameters)
     return _step_places(bounds, parameters)
@@ -66,7 +68,7 @@ def _step_places(bounds, parameters):
     return (ops.select(known, place, ops.zeros_like(place) + slots * chunk),)
 
 
-def _owner(at, bounds, sequences):
+def owner_of(at, bounds, sequences):
     """Index of the sequence that holds each place; ``bounds`` (sequences + 1,) begins with 0."""
     behind = ops.cast(ops.expand_dims(at, 1) >= ops.expand_dims(bounds[1:], 0), mstype.int32).sum(1)
     return ops.clamp(ops.cast(behind, mstype.int32), 0, sequences - 1)
@@ -81,11 +83,11 @@ def _packed_places(cu, parameters):
     steps, chunk, rows, sequences = parameters
     first = _divided(cu, chunk) + ops.cast(ops.arange(sequences + 1), mstype.int32)
     row = ops.cast(ops.arange(rows), mstype.int32)
-    one = _owner(_divided(row, chunk), first, sequences)
+    one = owner_of(_divided(row, chunk), first, sequences)
     step = ops.gather(cu, one, 0) + row - ops.gather(first, one, 0) * chunk
     source = ops.where(step < ops.gather(cu, one + 1, 0), step, ops.full_like(step, steps))
     step = ops.cast(ops.arange(steps), mstype.int32)
-    one = _owner(step, cu, sequences)
+    one = owner_of(step, cu, sequences)
     target = ops.clamp(ops.gather(first, one, 0) * chunk + step - ops.gather(cu, one, 0), 0, rows - 1)
     behind = -(sequences + 1) % 8
     if behind > 0:
@@ -101,12 +103,13 @@ def _behind(x, count):
 def _trapezoid(trap, dt, source, parameters):
     """As :func:`ms_custom_ops.op_impl.ssd_chunk_scan.public.trapezoid`; differentiable."""
     steps, rows = parameters
+    # What lies behind the last sequence is taken nowhere, so that a NaN there has no gradient either.
+    if source is None:
+        trap, dt = _behind(trap, rows - steps), _behind(dt, rows - steps)
+    else:
+        trap, dt = ops.gather(_behind(trap, 1), source, 2), ops.gather(_behind(dt, 1), source, 2)
     gamma = ops.sigmoid(trap) * dt
     before = dt - gamma
-    if source is None:
-        before, gamma = _behind(before, rows - steps), _behind(gamma, rows - steps)
-    else:
-        before, gamma = ops.gather(_behind(before, 1), source, 2), ops.gather(_behind(gamma, 1), source, 2)
     factor = gamma + _behind(before[..., 1:], 1)
     if source is not None:
         # Cuts the gradient from such a place to the first step of the next sequence: it is 0, or a NaN.

@@ -12,6 +12,9 @@ from mindspore import Parameter, Tensor, nn, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
+from ms_custom_ops.mindspore.lowered import eager
+from ms_custom_ops.mindspore.mamba2_packed import kept_steps, packed_taps
+from ms_custom_ops.mindspore.precision import OwnPrecision
 from ms_custom_ops.mindspore.ssd import ssd_chunk_scan
 
 __all__ = ["GatedRMSNorm", "Mamba2"]
@@ -37,7 +40,14 @@ def _multiple(name: str, value: int, of: str, unit: int) -> int:
     return value // unit
 
 
-class GatedRMSNorm(nn.Cell):
+def _sequences(cu_seqlens: Any) -> int:
+    """Number of packed sequences."""
+    if isinstance(cu_seqlens, (list, tuple)):
+        return len(cu_seqlens) - 1
+    return cu_seqlens.shape[0] - 1
+
+
+class GatedRMSNorm(OwnPrecision):
     """``u / sqrt(mean(u^2) + epsilon) * weight`` with ``u = x * silu(z)``, the mean over each of ``groups``
     parts.
 
@@ -58,7 +68,7 @@ class GatedRMSNorm(nn.Cell):
         return ops.cast(parts.reshape(u.shape) * self.weight, x.dtype)
 
 
-class Mamba2(nn.Cell):
+class Mamba2(OwnPrecision):
     """Mamba-2 block (Dao and Gu, 2024): in_proj, causal depthwise convolution with SiLU, SSD scan, gated
     RMSNorm, out_proj. Names and defaults follow the paper's published implementation.
 
@@ -75,6 +85,7 @@ class Mamba2(nn.Cell):
         ngroups: groups of B and C; divides the number of heads.
         chunk_size: steps per chunk of the scan, 1 to 256.
         dt_min, dt_max: range of the initial step sizes, log-uniform; dt_init_floor: their least value.
+        dt_limit: least and greatest step size, to which softplus(dt + dt_bias) is clamped in every call.
         A_init_range: range of the initial decay rates -A, uniform.
         bias, conv_bias: biases of the projections and of the convolution.
         operand_dtype: "float16", or "bfloat16" on split-core chips: dtype of dt * x, B and C in the chunked scan.
@@ -84,10 +95,14 @@ class Mamba2(nn.Cell):
 
     Inputs:
         u (B, S, d_model); conv_state (B, d_conv - 1, channels) and ssm_state (B, H, P, N) float32 of what
-        came before, or None.
+        came before, or None; cu_seqlens of a packed batch (B = 1), as in ssd_chunk_scan: nothing passes from one
+        sequence to the next, and the states have one row per sequence.
 
     Outputs:
-        (B, S, d_model).
+        (B, S, d_model); 0 behind the last packed sequence, whatever u holds there.
+
+    Mixed precision (to_float, the levels of auto_mixed_precision) reaches the two projections; the rest computes in
+    float32 and the scan's operands in ``operand_dtype``, the same in both modes.
 
     Raises:
         OpArgumentError: an argument of the constructor.
@@ -106,6 +121,7 @@ class Mamba2(nn.Cell):
         dt_min: float = 0.001,
         dt_max: float = 0.1,
         dt_init_floor: float = 1e-4,
+        dt_limit: tuple[float, float] = (0.0, math.inf),
         A_init_range: tuple[float, float] = (1.0, 16.0),
         bias: bool = False,
         conv_bias: bool = True,
@@ -126,6 +142,9 @@ class Mamba2(nn.Cell):
             _refuse("operand_dtype", repr(operand_dtype), " or ".join(map(repr, _DTYPES)))
         if not 0 < dt_min <= dt_max or not 0 < A_init_range[0] <= A_init_range[1]:
             _refuse("dt_min, dt_max, A_init_range", f"{dt_min}, {dt_max}, {A_init_range}", "positive, in rising order")
+        if len(dt_limit) != 2 or not 0 <= dt_limit[0] < dt_limit[1]:
+            _refuse("dt_limit", dt_limit, "(least, greatest), from 0 on, in rising order")
+        self.dt_limit = (float(dt_limit[0]), float(dt_limit[1]))
         self.operand_dtype = _DTYPES[operand_dtype]
         self.conv_channels = self.d_inner + 2 * ngroups * d_state
         self.in_proj = nn.Dense(d_model, self.d_inner + self.conv_channels + self.heads, has_bias=bias)
@@ -156,12 +175,18 @@ class Mamba2(nn.Cell):
         """z, input of the convolution, dt; along the last axis."""
         return ops.split(self.in_proj(u), [self.d_inner, self.conv_channels, self.heads], -1)
 
-    def _convolve(self, history: Any, count: int) -> Any:
-        """SiLU of the causal convolution for the last ``count`` steps of (B, count + d_conv - 1,
-        channels)."""
-        out = history[:, :count] * self.conv_weight[0]
+    def _taps(self, history: Any, count: int) -> Any:
+        """The last ``count`` steps of (B, count + d_conv - 1, channels), and those 1, 2, ... before, oldest first."""
+        taps = ()
+        for tap in range(self.d_conv):
+            taps = taps + (history[:, tap : tap + count],)
+        return taps
+
+    def _convolve(self, taps: Any) -> Any:
+        """SiLU of the causal convolution."""
+        out = taps[0] * self.conv_weight[0]
         for tap in range(1, self.d_conv):
-            out = out + history[:, tap : tap + count] * self.conv_weight[tap]
+            out = out + taps[tap] * self.conv_weight[tap]
         if self.conv_bias is not None:
             out = out + self.conv_bias
         return out * ops.sigmoid(out)
@@ -177,16 +202,50 @@ class Mamba2(nn.Cell):
     def _step_sizes(self, dt: Any) -> Any:
         """softplus(dt + dt_bias) and dt * A, float32, head on the last axis."""
         dt = ops.softplus(ops.cast(dt, mstype.float32) + self.dt_bias)
+        if self.dt_limit != (0.0, math.inf):
+            dt = ops.clamp(dt, self.dt_limit[0], self.dt_limit[1])
         return dt, -dt * ops.exp(self.A_log)
 
-    def prefill(self, u: Any, conv_state: Any = None, ssm_state: Any = None) -> Any:
+    def prefill(self, u: Any, conv_state: Any = None, ssm_state: Any = None, cu_seqlens: Any = None) -> Any:
         """:meth:`construct` that also returns the conv_state and ssm_state after the last step."""
+        if eager():
+            return self(u, conv_state, ssm_state, cu_seqlens, "states")
+        return self._whole(u, conv_state, ssm_state, cu_seqlens)
+
+    def step(self, u: Any, conv_state: Any, ssm_state: Any) -> Any:
+        """One token: u (B, d_model) and the states -> (B, d_model) and the states after it. Scan in
+        float32."""
+        if eager():
+            return self(u, conv_state, ssm_state, None, "step")
+        return self._step(u, conv_state, ssm_state)
+
+    def construct(
+        self, u: Any, conv_state: Any = None, ssm_state: Any = None, cu_seqlens: Any = None, form: str = "output"
+    ) -> Any:
+        # In PYNATIVE_MODE the other forms come here too: a call of the cell is where the caller's precision ends.
+        if form == "step":
+            return self._step(u, conv_state, ssm_state)
+        out, conv_state, ssm_state = self._whole(u, conv_state, ssm_state, cu_seqlens)
+        if form == "states":
+            return out, conv_state, ssm_state
+        return out
+
+    def _whole(self, u: Any, conv_state: Any, ssm_state: Any, cu_seqlens: Any) -> Any:
+        """All steps, by chunks."""
         batch, steps, _ = u.shape
+        if cu_seqlens is not None:
+            u = kept_steps(u, cu_seqlens)
         z, mixed, dt = self._project(u)
         if conv_state is None:
-            conv_state = ops.zeros((batch, self.d_conv - 1, self.conv_channels), mixed.dtype)
-        history = ops.concat((ops.cast(conv_state, mixed.dtype), mixed), 1)
-        x, b, c = self._split_heads(self._convolve(history, steps))
+            rows = batch if cu_seqlens is None else _sequences(cu_seqlens)
+            conv_state = ops.zeros((rows, self.d_conv - 1, self.conv_channels), mixed.dtype)
+        conv_state = ops.cast(conv_state, mixed.dtype)
+        if cu_seqlens is None:
+            history = ops.concat((conv_state, mixed), 1)
+            taps, conv_state = self._taps(history, steps), history[:, steps:]
+        else:
+            taps, conv_state = packed_taps(mixed, conv_state, cu_seqlens)
+        x, b, c = self._split_heads(self._convolve(taps))
         dt, da = self._step_sizes(dt)
         kind = self.operand_dtype
         y, ssm_state = ssd_chunk_scan(
@@ -196,21 +255,18 @@ class Mamba2(nn.Cell):
             ops.cast(c, kind),
             self.chunk_size,
             ssm_state,
+            cu_seqlens,
         )
         y = ops.cast(y, mstype.float32) + x * ops.expand_dims(self.D, -1)
         out = self.out_proj(ops.cast(self.norm(y.reshape(batch, steps, self.d_inner), z), u.dtype))
-        return out, ops.cast(history[:, steps:], mstype.float32), ssm_state
+        if cu_seqlens is not None:
+            out = kept_steps(out, cu_seqlens)
+        return out, ops.cast(conv_state, mstype.float32), ssm_state
 
-    def construct(self, u: Any, conv_state: Any = None, ssm_state: Any = None) -> Any:
-        out, _, _ = self.prefill(u, conv_state, ssm_state)
-        return out
-
-    def step(self, u: Any, conv_state: Any, ssm_state: Any) -> Any:
-        """One token: u (B, d_model) and the states -> (B, d_model) and the states after it. Scan in
-        float32."""
+    def _step(self, u: Any, conv_state: Any, ssm_state: Any) -> Any:
         z, mixed, dt = self._project(u)
         history = ops.concat((ops.cast(conv_state, mixed.dtype), ops.expand_dims(mixed, 1)), 1)
-        x, b, c = self._split_heads(ops.cast(self._convolve(history, 1)[:, 0], mstype.float32))
+        x, b, c = self._split_heads(ops.cast(self._convolve(self._taps(history, 1))[:, 0], mstype.float32))
         repeat = self.heads // self.ngroups
         b, c = ops.repeat_interleave(b, repeat, 1), ops.repeat_interleave(c, repeat, 1)
         dt, da = self._step_sizes(dt)

@@ -173,6 +173,7 @@ def bwd_dtrap_ddt(
         trap, dt, dfactor, dgamma_diag: (B, H, S), float32, float16 or bfloat16 each; computed in float32.
         chunk_size: accepted for the sake of the original's signature; the result does not depend on it.
         cu_seqlens: as in :func:`bwd_segsum_dadt`; the first step of each sequence has no step before it.
+            Behind the end of a tensor the results are 0.
 
     Returns:
         (ddt, dtrap), shapes and dtypes of dt and trap, without gradient.

@@ -6,10 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from mindspore import Parameter, Tensor, nn, ops
+from mindspore import Parameter, Tensor, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
+from ms_custom_ops.mindspore.precision import OwnPrecision
 from ms_custom_ops.mindspore.sparse_attention import indexer_kl_loss, lightning_indexer, sparse_flash_attention
 
 __all__ = ["SparseMLA"]
@@ -60,7 +61,7 @@ def _heads_matmul(x: Any, weight: Any) -> Any:
     return ops.transpose(ops.bmm(rows, weight).reshape(heads, batch, tokens, -1), (1, 2, 0, 3))
 
 
-class SparseMLA(nn.Cell):
+class SparseMLA(OwnPrecision):
     """Causal multi-head latent attention with a lightning indexer, as in DeepSeek-V3.2 (names are those of its
     configuration). The weights W_UK and W_UV are absorbed into queries and output, so that attention runs on the
     latent: one key head of kv_lora_rank + qk_rope_head_dim.
@@ -85,7 +86,7 @@ class SparseMLA(nn.Cell):
         scale: factor on the scores; None: (qk_nope_head_dim + qk_rope_head_dim)^-0.5.
         epsilon: of the norms.
         operand_dtype: "float16", or "bfloat16" on split-core chips: dtype of the operands of the kernels. Everything
-            else keeps the dtype of the weights, float32.
+            else keeps the dtype of the weights, float32, under mixed precision too.
         deterministic: one core per sequence adds to the gradients of the latent.
         seed: of the initial weights; None draws new ones.
 
@@ -242,6 +243,8 @@ class SparseMLA(nn.Cell):
     def construct(self, x: Any, lengths: Any = None, dense: bool = False) -> Any:
         _check_call(x.shape, self.hidden_size, self.max_length, None if lengths is None else lengths.shape)
         batch, tokens, _ = x.shape
+        given = x.dtype
+        x = ops.cast(x, self.w_dq.dtype)
         q_latent, kv_latent, key_rope = self.latents(x)
         nope, query_rope = self.queries(q_latent)
         query = ops.cast(_heads_matmul(nope, self.w_uk), self.kind)
@@ -281,4 +284,4 @@ class SparseMLA(nn.Cell):
         rows = batch * tokens if lengths is None else ops.maximum(ops.cast(lengths.sum(), mstype.float32), 1.0)
         heads = _heads_matmul(ops.cast(out, self.w_uv.dtype), self.w_uv)
         result = ops.matmul(heads.reshape(batch, tokens, self.num_heads * self.v_dim), self.w_o)
-        return ops.cast(result, x.dtype), loss / rows
+        return ops.cast(result, given), loss / rows

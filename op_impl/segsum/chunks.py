@@ -79,6 +79,11 @@ def slot_places(cu_seqlens: np.ndarray, steps: int, chunk_size: int, slots: int,
     return places, slot_lengths(steps, chunk_size, bounds)
 
 
+def packed_steps(cu_seqlens: np.ndarray, steps: int) -> tuple[np.ndarray, ...]:
+    """bool (S,): some sequence has the step."""
+    return (np.arange(steps) < int(cu_seqlens[-1]),)
+
+
 def step_places(cu_seqlens: np.ndarray, steps: int, chunk_size: int, slots: int, _: int) -> tuple[np.ndarray, ...]:
     """int32 (S,): place of each step in the slots; behind the slots for steps of no sequence."""
     places = np.full(steps, slots * chunk_size, np.int32)

@@ -138,15 +138,21 @@ def bwd_dadt_fused(of: Lowering) -> Steps:
 
 
 def bwd_dtrap_ddt(of: Lowering) -> Steps:
-    """float32 inside; what has less than a block of values is filled up."""
+    """float32 inside; what has less than a block of values is filled up. Steps of no sequence count as zeros."""
     b, h, s = of["B"], of["H"], of["S"]
-    dt, trap = of.need("dt"), of.need("trap")
     if 0 in (b, h, s):
-        return _empty({"ddt": dt, "dtrap": trap})
+        return _empty({"ddt": of.need("dt"), "dtrap": of.need("trap")})
     fill = _BLOCK - s if b * h * s < _BLOCK else 0
-    names = ("trap", "dt", "dfactor", "dgamma_diag")
-    inputs: dict[str, Chain | None] = {name: of.need(name).cast("float32").pad(-1, fill) for name in names}
     bounds = of.constant("cu_seqlens")
+    open_end = bounds is not None and isinstance(bounds.source, str)  # a tensor may end before S
+
+    def row(name: str) -> Chain:
+        x = of.need(name).cast("float32")
+        return (x.keep("inside", 2) if open_end else x).pad(-1, fill)
+
+    inputs: dict[str, Chain | None] = {name: row(name) for name in ("trap", "dt", "dfactor", "dgamma_diag")}
     inputs["cu_seqlens"] = None if bounds is None else bounds.pad(0, missing(bounds.shape[0], _BLOCK))
     outputs = {name: Chain(name, (b, h, s + fill), "float32").cut(-1, s) for name in ("ddt", "dtrap")}
-    return Steps(inputs, {}, {"ddt": outputs["ddt"].cast(dt.dtype), "dtrap": outputs["dtrap"].cast(trap.dtype)})
+    results = {name: chain.cast(of.need(name[1:]).dtype) for name, chain in outputs.items()}
+    computed = (Computed(f"{_HERE}:packed_steps", ("inside",), ("cu_seqlens",), (s,)),) if open_end else ()
+    return Steps(inputs, {}, {**results}, computed)

@@ -72,7 +72,7 @@ def defined(layer, u):
     z, mixed, dt = np.split(
         dense(u.astype(np.float64), "in_proj"), [layer.d_inner, layer.d_inner + layer.conv_channels], -1
     )
-    dt = np.log1p(np.exp(dt + w["dt_bias"]))
+    dt = np.clip(np.log1p(np.exp(dt + w["dt_bias"])), *layer.dt_limit)
     padded = np.pad(mixed, ((0, 0), (layer.d_conv - 1, 0), (0, 0)))
     h, rows = np.zeros((batch, heads, size, state)), []
     for t in range(steps):
