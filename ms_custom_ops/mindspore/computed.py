@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
@@ -12,7 +14,7 @@ from ms_custom_ops.mindspore.seen import seen
 
 def compute(function, tensors, sources, parameters):
     """Results of the function of that name, of ``sources``: places in ``tensors``, tensors of their own, or None."""
-    given = ()
+    given: tuple[Any, ...] = ()
     for source in sources:
         given = given + (tensors[source] if isinstance(source, int) else source,)
     if function == "seen":

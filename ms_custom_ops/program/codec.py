@@ -181,6 +181,7 @@ class _Encoder:
             return struct.pack("<BI", 5, loc) + self.tensor(s.ref) + struct.pack("<I", self.expr(s.value))
         if isinstance(s, (ir.Alloc, ir.Free)):
             return struct.pack("<BII", 6 if isinstance(s, ir.Alloc) else 8, loc, s.buffer.index)
+        assert isinstance(s, ir.Jump)  # an If goes through chain, an Instr is packed above
         return struct.pack("<BIB", 7, loc, _JUMPS.index(s.kind))
 
     def chain(self, s: ir.If) -> bytes:

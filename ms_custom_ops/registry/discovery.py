@@ -101,7 +101,7 @@ class _Finder:
 
 
 _roots: dict[str, Path] = {}
-sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]
+sys.meta_path.insert(0, _Finder)
 
 
 def _import_name(root: Path) -> str:

@@ -149,8 +149,8 @@ _TABLE = {
         l2_bytes=l2 * KIB * KIB,
         l0a_bytes=64 * KIB,
         l0b_bytes=64 * KIB,
-        **_FAMILY[family],
-    )  # type: ignore[arg-type]
+        **_FAMILY[family],  # type: ignore[arg-type]
+    )
     for name, (family, cube, vector, clock, l2) in _ROWS.items()
 }
 _ALIASES = {

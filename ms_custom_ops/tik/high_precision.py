@@ -210,6 +210,7 @@ class HighPrecisionMixin:
             raise b.fail(TikError, api, "dtype of work_tensor", work.dtype, "float32")
         size = SIZE[src.dtype]
         m, r, reps = newton_repeats(b, api, mask, size, repeat, dst_rep, src_rep)
+        assert m.lanes is not None  # newton_repeats has refused a mask that is known only at run time
         need = self._check_newton(api, dst, src, work, m.lanes, r, reps)
         ext = -(-need // BLOCK_BYTES) * BLOCK_BYTES // size
         self._check_newton_work(api, work, factors[src.dtype] * ext)

@@ -15,12 +15,14 @@ def decided(e: Expr, ranges: Ranges) -> bool | None:
     """The value that a condition has in every turn of the loops around it, None where it may differ."""
     if e.op == "const":
         return bool(e.value)
-    if e.op == "cast" and e.dtype == "bool" and e.a.dtype == "bool":
+    if e.op == "cast" and e.dtype == "bool" and e.a is not None and e.a.dtype == "bool":
         return decided(e.a, ranges)
     if e.op == "not":
+        assert e.a is not None
         inner = decided(e.a, ranges)
         return None if inner is None else not inner
     if e.op in ("and", "or"):
+        assert e.a is not None and e.b is not None
         sides = decided(e.a, ranges), decided(e.b, ranges)
         absorbing = e.op == "or"
         if absorbing in sides:
@@ -30,6 +32,7 @@ def decided(e: Expr, ranges: Ranges) -> bool | None:
 
 
 def _compared(e: Expr, ranges: Ranges) -> bool | None:
+    assert e.a is not None and e.b is not None
     a, b = interval(e.a, ranges), interval(e.b, ranges)
     if a is None or b is None:
         return None

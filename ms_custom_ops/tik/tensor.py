@@ -52,7 +52,8 @@ def difference(stop: Any, start: Any) -> Any:
     """``stop - start``; an int also where both are expressions that differ by a constant (``t[i : i + 8]``)."""
     if stop.__class__ is int and start.__class__ is int:
         return stop - start
-    constant, terms = 0, {}
+    constant = 0
+    terms: dict[Any, int] = {}
     for sign, side in ((1, stop), (-1, start)):
         linear = linear_form(side)
         if linear is None:

@@ -12,10 +12,13 @@ from programs import Builder
 from random_programs import random_program
 
 from ms_custom_ops import tik
+from ms_custom_ops.compiler import compile_op
 from ms_custom_ops.errors import EngineError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.expr import Expr, binary, bitcast, cast, const, unary, var
 from ms_custom_ops.program.text import parse
+from ms_custom_ops.registry import get_op, list_ops
+from ms_custom_ops.registry.call_values import soc_key
 from ms_custom_ops.tik.trace import trace
 
 SCALARS = ("int32", "int64", "uint64", "float32", "float16", "uint8")
@@ -28,6 +31,16 @@ def same(program: ir.Program) -> None:
     assert again.to_bytes() == raw
     assert ir.Program.from_bytes(raw).text() == text
     assert ir.Program.from_bytes(raw).to_bytes() == raw
+
+
+@pytest.mark.parametrize("soc", ["Ascend910A", "Ascend910B1"])
+@pytest.mark.parametrize("op", list_ops())
+def test_programs_of_the_ops_come_back_with_equal_bytes(op: str, soc: str) -> None:
+    spec = get_op(op)
+    cases = [case for case in spec.cases if case.dtype in spec.target.soc[soc_key(spec, soc)]]
+    assert cases
+    for case in cases[:3]:
+        same(compile_op(op, *spec.case_call(case), soc).program)
 
 
 @pytest.mark.parametrize("first", range(0, 200, 50))
