@@ -10,8 +10,10 @@ from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
-from ms_custom_ops.mindspore.lowered import lowered
+from ms_custom_ops.errors import OpArgumentError, describe
+from ms_custom_ops.mindspore.lowered import about, eager, lowered
 
+_OP = "flash_attention"
 _WORD = 2**32
 _BITS = 24  # float32 holds whole numbers of that many bits
 _POWERS = Tensor(2.0 ** np.arange(_BITS).astype(np.float32) / 2)  # what is kept comes doubled
@@ -37,6 +39,33 @@ def _words(seed):
 
 
 @ops.constexpr
+def _check_one_bias(alone):
+    if not alone:
+        raise OpArgumentError(describe(_OP, "attn_bias", "given beside real_shift", "one of the two"))
+
+
+def _shift_of(bias, heads, keys):
+    """(1 or B, N1, 1 or S1, S2) of what broadcasts to (B, N1, S1, S2)."""
+    shape = (1,) * (4 - bias.ndim) + bias.shape
+    if len(shape) != 4 or (shape[1] == heads and shape[3] == keys):
+        return ops.reshape(bias, shape)
+    bias = ops.reshape(ops.cast(bias, mstype.float32), shape)  # its gradient is summed in float32
+    return ops.broadcast_to(
+        bias, (shape[0], heads if shape[1] == 1 else shape[1], shape[2], keys if shape[3] == 1 else shape[3])
+    )
+
+
+def _check_flags(mask):
+    """A float mask holds 0 and 1; what would be added to the scores is no mask."""
+    values = mask.asnumpy()
+    other = values[(values != 0) & (values != 1)]
+    if other.size:
+        given = f"a float16 mask with values such as {other[0]}"
+        accepted = "0 (kept) and 1 (masked); what is added to the scores is attn_bias or real_shift"
+        raise OpArgumentError(describe(_OP, "attn_mask", given, accepted))
+
+
+@ops.constexpr
 def _drops(keep_prob):
     """Weights may be dropped; what is no probability is refused later."""
     return isinstance(keep_prob, (int, float)) and not isinstance(keep_prob, bool) and 0 < keep_prob < 1
@@ -53,6 +82,7 @@ def flash_attention(
     actual_seq_kvlen: Tensor | list[int] | tuple[int, ...] | None = None,
     seed_words: Tensor | None = None,
     *,
+    attn_bias: Tensor | None = None,
     scale_value: float | Tensor | None = None,
     keep_prob: float = 1.0,
     seed: int | Tensor | None = None,
@@ -73,7 +103,9 @@ def flash_attention(
         query: (B, N1, S1, D), float16, or bfloat16 on split-core chips. D from 1 to 256.
         key: (B, N2, S2, D), dtype of query; N1 is a multiple of N2 (grouped heads).
         value: shape and dtype of key.
-        attn_mask: bool, uint8 or float16, broadcastable to (B, N1, S1, S2); 1 = masked.
+        attn_mask: bool, uint8 or float16, broadcastable to (B, N1, S1, S2); 1 = masked, 0 = kept. Other values of a
+            float16 mask are refused in PYNATIVE mode and count as 1 in a graph, which cannot see them: what is
+            added to the scores, such as a mask of 0 and -inf, is ``attn_bias``.
         real_shift: float16, bfloat16 or float32 (used in the dtype of query), (1 or B, N1, 1 or S1, S2);
             added to the scaled scores. :func:`alibi_slopes` helps with ALiBi.
         drop_mask: bool, uint8 or float16, (B, N1, S1, S2); 1 = kept. Takes the place of ``seed``; what is
@@ -82,6 +114,8 @@ def flash_attention(
             S1.
         actual_seq_kvlen: the same for key and value, 0 to S2. What lies beyond a length, or is hidden from all
             rows by a mask or band, has no influence on results and gradients, whatever it holds (NaN, Inf).
+        attn_bias: ``real_shift`` in any shape that broadcasts to (B, N1, S1, S2): added to the scaled scores, with a
+            gradient.
         seed_words: int32 (8,): low and high word of a 64-bit seed, then padding; a ``seed`` made outside, as the
             interfaces without MindSpore take it.
         scale_value: factor on the scores, applied inside; None means D^-0.5. A tensor of one value is multiplied
@@ -111,6 +145,11 @@ def flash_attention(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
+    if attn_bias is not None:
+        _check_one_bias(real_shift is None)
+        real_shift = _shift_of(attn_bias, query.shape[1], key.shape[2])
+    if attn_mask is not None and about(attn_mask)[1] == mstype.float16 and eager():
+        _check_flags(attn_mask)
     if isinstance(scale_value, Tensor):
         scaled = ops.cast(query, mstype.float32) * ops.reshape(ops.cast(scale_value, mstype.float32), ())
         query, scale_value = ops.cast(scaled, query.dtype), 1.0

@@ -10,6 +10,7 @@ from attention_nets import Attention, AttentionOut, Gradients, check, numpy, qkv
 from mindspore import Tensor, nn, ops
 
 import ms_custom_ops as mco
+from ms_custom_ops.errors import OpArgumentError
 from ms_custom_ops.op_impl.flash_attention import golden
 
 RNG = np.random.RandomState(11)
@@ -105,6 +106,43 @@ def test_losses_on_statistics_and_trained_bias(mode: str, kind: str) -> None:
         (found[1], (wanted.swapaxes(2, 3) @ q).sum(1, keepdims=True) * 0.25),
     ):
         assert rms_ratio(actual, reference) <= 2e-3
+
+
+class Biased(nn.Cell):
+    def construct(self, query, key, value, attn_bias):
+        return ops.cast(mco.ops.flash_attention(query, key, value, attn_bias=attn_bias)[0], ms.float32)
+
+
+@pytest.mark.parametrize("shape", [(17, 33), (2, 1, 17, 33), (4, 1, 1), (2, 4, 17, 1), (1,)], ids=str)
+def test_a_bias_of_any_shape_that_broadcasts(mode: str, shape: tuple[int, ...]) -> None:
+    arrays, bias = qkv(2, 4, 2, 17, 33, 16), random(*shape).astype(np.float32)
+    found = Biased()(*[Tensor(a) for a in arrays], Tensor(bias))
+    assert rms_ratio(found, golden.flash_attention(*arrays, None, bias)[0]) <= 2e-3
+    grad = ms.grad(Biased(), 3)(*[Tensor(a) for a in arrays], Tensor(bias))
+    wanted = golden.flash_attention_grad(*arrays, np.ones(arrays[0].shape), None, bias)[3]
+    assert grad.shape == shape and grad.dtype == ms.float32
+    scale = np.sqrt(np.mean(wanted**2))  # along keys, gradients of a bias add up to 0
+    assert np.sqrt(np.mean((numpy(grad) - wanted) ** 2)) <= 2e-3 * scale + 0.02 * (33 not in shape)
+
+
+def test_a_bias_of_minus_infinity_hides_keys(mode: str) -> None:
+    arrays, hidden = qkv(1, 2, 2, 17, 33, 16), np.triu(np.ones((17, 33), bool), 5)
+    bias = Tensor(np.where(hidden, -np.inf, 0).astype(np.float16))
+    found = Biased()(*[Tensor(a) for a in arrays], bias)
+    assert rms_ratio(found, golden.flash_attention(*arrays, hidden)[0]) <= 2e-3
+    grad = ms.grad(Biased(), 1)(*[Tensor(a) for a in arrays], bias)
+    assert rms_ratio(grad, golden.flash_attention_grad(*arrays, np.ones(arrays[0].shape), hidden)[1]) <= 2e-3
+
+
+def test_a_bias_is_no_mask() -> None:
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    tensors, bias = [Tensor(a) for a in qkv(1, 2, 2, 17, 33, 16)], Tensor(np.full((17, 33), -2.5, np.float16))
+    with pytest.raises(
+        OpArgumentError, match=r"attn_mask is a float16 mask with values such as -2\.5; accepted: 0 .* attn_bias"
+    ):
+        mco.ops.flash_attention(*tensors, bias)
+    with pytest.raises(OpArgumentError, match="attn_bias is given beside real_shift; accepted: one of the two"):
+        mco.ops.flash_attention(*tensors, None, bias, attn_bias=bias)
 
 
 def test_drop_mask(mode: str) -> None:
