@@ -49,7 +49,9 @@ class FlashAttentionBackward(AttentionKernel):
         plan, p = self.plan, self.problem
         batch, kv_head = self.scalar.hold(index // p.kv_heads), self.scalar.hold(index % p.kv_heads)
         self.peaked = self.tik.Scalar("int32", init_value=0)
+        self.vector.dup(self.buffers["peak_total"], 0.0, F32_BLOCK)
         self._each_query_block(batch, kv_head, None, self._prepare_rows)
+        self._count_peaks()
         if plan.kv_full:
             with self.tik.for_range(0, plan.kv_full) as j:
                 self._key_block(batch, kv_head, j * plan.kv_block, plan.kv_block)
@@ -128,11 +130,17 @@ class FlashAttentionBackward(AttentionKernel):
             half = rows // 2 // F32_BLOCK * F32_BLOCK
             v.add(size, size, size.shift(rows - half), half)
             rows -= half
-        v.convert(b["peak_count"], size, F32_BLOCK, "floor")
+        v.add(b["peak_total"], b["peak_total"], size, F32_BLOCK)
+
+    def _count_peaks(self) -> None:
+        """``peaked`` of all rows of the task at once: reads of UB by the scalar unit are slow."""
+        b = self.buffers
         found = self.tik.Scalar("int32")
-        for lane in range(F32_BLOCK):
-            found.set_as(b["peak_count"][lane])
-            self.peaked.set_as(self.peaked + found)
+        with b.phase("delta"):
+            self.vector.convert(b["peak_count"], b["peak_total"], F32_BLOCK, "floor")
+            for lane in range(F32_BLOCK):
+                found.set_as(b["peak_count"][lane])
+                self.peaked.set_as(self.peaked + found)
 
     def _clear_tail(self, row: Tile, height: int) -> None:
         """0 in the padding rows of a vector ``[rows]``."""
