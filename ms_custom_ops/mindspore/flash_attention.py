@@ -11,7 +11,7 @@ from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.errors import OpArgumentError, describe
-from ms_custom_ops.mindspore.lowered import about, eager, lowered
+from ms_custom_ops.mindspore.lowered import about, check_tensors, eager, lowered, operand_of
 
 _OP = "flash_attention"
 _WORD = 2**32
@@ -44,9 +44,20 @@ def _check_one_bias(alone):
         raise OpArgumentError(describe(_OP, "attn_bias", "given beside real_shift", "one of the two"))
 
 
+@ops.constexpr
+def _bias_shape(entry):
+    """Shape of a bias with four axes."""
+    operand = operand_of(entry)
+    if operand.other or operand.values is not None:
+        accepted = "a tensor that broadcasts to (B, N1, S1, S2)"
+        raise OpArgumentError(describe(_OP, "attn_bias", operand.other or list(operand.values or ()), accepted))
+    shape = operand.shape or ()
+    return (1,) * (4 - len(shape)) + shape
+
+
 def _shift_of(bias, heads, keys):
     """(1 or B, N1, 1 or S1, S2) of what broadcasts to (B, N1, S1, S2)."""
-    shape = (1,) * (4 - bias.ndim) + bias.shape
+    shape = _bias_shape(about(bias))
     if len(shape) != 4 or (shape[1] == heads and shape[3] == keys):
         return ops.reshape(bias, shape)
     bias = ops.reshape(ops.cast(bias, mstype.float32), shape)  # its gradient is summed in float32
@@ -145,6 +156,8 @@ def flash_attention(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
+    if attn_bias is not None or isinstance(scale_value, Tensor):
+        check_tensors(_OP, ("query", "key"), (query, key))
     if attn_bias is not None:
         _check_one_bias(real_shift is None)
         real_shift = _shift_of(attn_bias, query.shape[1], key.shape[2])

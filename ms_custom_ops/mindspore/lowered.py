@@ -7,6 +7,7 @@ and branches over them unroll while the graph is compiled, which leaves one oper
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,16 @@ from ms_custom_ops.mindspore import computed as functions
 from ms_custom_ops.mindspore.custom import DTYPES, dtype_name
 from ms_custom_ops.registry import get_op
 from ms_custom_ops.registry.public import ABSENT, Operand
+from ms_custom_ops.registry.public_check import check_kinds
 
 
 def operand_of(entry: Any) -> Operand:
-    """Of (shape, dtype) of a tensor, (values, None) of a list, (None, None) of None."""
+    """Of what :func:`about` says."""
     shape, dtype = entry
     if shape is None:
-        return ABSENT
+        return ABSENT if dtype is None else Operand(None, None, other=dtype)
     if isinstance(dtype, np.dtype):
-        return Operand(tuple(shape), f"{dtype} (a NumPy array)")
+        return Operand(None, None, other=f"a numpy.ndarray of shape {tuple(shape)} and dtype {dtype}")
     return Operand(tuple(shape), dtype_name(dtype)) if dtype is not None else Operand(None, None, tuple(shape))
 
 
@@ -117,12 +119,32 @@ def _computed(item: Computed, names: list[str]) -> tuple:
 
 
 def about(x):
-    """(shape, dtype) of a tensor, (values, None) of a list or tuple, (None, None) of None."""
+    """(shape, dtype) of a tensor, (values, None) of a list or tuple, (None, None) of None, (None, text) of others."""
     if x is None:
         return (None, None)
+    if isinstance(x, (bool, int, float)):
+        return (None, "a number")
+    if isinstance(x, str):
+        return (None, "a str")
     if isinstance(x, (list, tuple)):
         return (tuple(x), None)
     return (x.shape, x.dtype)
+
+
+@ops.constexpr
+def _check_kinds(op, names, operands):
+    public = get_op(op).public
+    assert public is not None
+    given = {name: operand_of(entry) for name, entry in zip(names, operands, strict=True)}
+    check_kinds(replace(public, args=tuple(arg for arg in public.args if arg.name in given)), given)
+
+
+def check_tensors(op, names, given):
+    """Refuses what is no tensor among arguments that are used before the op is lowered."""
+    operands: Any = ()
+    for x in given:
+        operands = operands + (about(x),)
+    _check_kinds(op, names, operands)
 
 
 def pad(x, axis, count, value):

@@ -165,6 +165,11 @@ def check(
     next_tokens: Any,
 ) -> tuple[Shape, tuple[int, int, int]]:
     """((B, N1, N2, S1, S2, D), (mode, pre, next)) of the call, or the error that says why it is refused."""
+    for name, operand in operands.items():
+        needed = name in ("query", "key", "value")
+        if operand.other or operand.values is not None or not (operand.there or not needed):
+            given = operand.other or (None if operand.values is None else list(operand.values))
+            _refuse(name, given, "a tensor" if needed else "a tensor or None")
     z = sizes(operands["query"], operands["key"], head_num, layout)
     mode = band(sparse_mode, operands["attn_mask"].shape is not None, pre_tokens, next_tokens, z)
     _check_mask(operands["attn_mask"], sparse_mode, z)

@@ -7,7 +7,7 @@ from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
-from ms_custom_ops.mindspore.lowered import lowered
+from ms_custom_ops.mindspore.lowered import check_tensors, lowered
 from ms_custom_ops.op_impl.sparse_flash_attention.helpers import (
     check_sparse_indices,
     counts_to_prefix_sums,
@@ -30,6 +30,10 @@ __all__ = [
 ]
 
 _UNLIMITED = 9223372036854775807
+_KL_TENSORS = (
+    *("query", "key", "query_index", "key_index", "weights", "sparse_indices", "softmax_max", "softmax_sum"),
+    *("query_rope", "key_rope"),
+)
 
 
 def sparse_flash_attention(
@@ -317,6 +321,19 @@ def indexer_kl_loss(
 ) -> Tensor:
     """The loss of :func:`sparse_lightning_indexer_grad_kl_loss` as a float32 scalar, shape (), whose gradient flows to
     query_index, key_index and weights, and to nothing else."""
+    given = (
+        query,
+        key,
+        query_index,
+        key_index,
+        weights,
+        sparse_indices,
+        softmax_max,
+        softmax_sum,
+        query_rope,
+        key_rope,
+    )
+    check_tensors("sparse_lightning_indexer_grad_kl_loss", _KL_TENSORS, given)
     constants = [
         None if x is None else ops.stop_gradient(x)
         for x in (query, key, sparse_indices, softmax_max, softmax_sum, query_rope, key_rope)

@@ -67,16 +67,18 @@ class PublicSpec:
 
 @dataclass(frozen=True)
 class Operand:
-    """Shape and dtype of an argument, None where it is absent; ``values`` for integers given as a list."""
+    """Shape and dtype of an argument, None where it is absent; ``values`` for integers given as a list; ``other`` says
+    what was given that is neither."""
 
     shape: Shape | None
     dtype: str | None
     values: tuple[Any, ...] | None = None
+    other: str = ""
 
     @property
     def there(self) -> bool:
         """It was given."""
-        return self.shape is not None or self.values is not None
+        return self.shape is not None or self.values is not None or bool(self.other)
 
 
 ABSENT = Operand(None, None)

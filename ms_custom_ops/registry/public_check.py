@@ -27,6 +27,7 @@ def check_public(public: PublicSpec, operands: Mapping[str, Operand], attrs: Map
     for arg in public.args:
         env[f"present:{arg.name}"] = operands.get(arg.name, ABSENT).there
     spec = replace(public, args=tuple(replace(arg, shape=chosen(arg.shapes, env) or ()) for arg in public.args))
+    check_kinds(spec, operands)
     plain = replace(spec, args=tuple(arg for arg in spec.args if not arg.broadcast))
     shapes = checks.present_shapes(plain, {arg.name: operands.get(arg.name, ABSENT).shape for arg in plain.args})
     _check_dtypes(spec, operands, env)
@@ -41,6 +42,21 @@ def check_public(public: PublicSpec, operands: Mapping[str, Operand], attrs: Map
         if arg.broadcast and operands.get(arg.name, ABSENT).there:
             _check_broadcast(spec.name, arg, operands[arg.name], env)
     return Call(public, operands, full, env)
+
+
+def check_kinds(public: PublicSpec, operands: Mapping[str, Operand]) -> None:
+    """Tensors are tensors, and those that are needed are there.
+
+    Raises:
+        OpArgumentError: names the argument, what was given and what is accepted.
+    """
+    for arg in public.args:
+        operand = operands.get(arg.name, ABSENT)
+        if operand.other or not (operand.there or arg.optional):
+            known = arg if arg.shape or len(arg.shapes) > 1 else replace(arg, shape=arg.shapes[0][1])
+            accepted = f"a tensor of shape {known.shape_text}" if known.shape else "a tensor"
+            accepted += " or a list of integers" * bool(arg.values) + " or None" * arg.optional
+            raise OpArgumentError(describe(public.name, arg.name, operand.other or None, accepted))
 
 
 def _as_tensor(operand: Operand) -> Operand:

@@ -248,8 +248,9 @@ REFUSED = {
     ),
     "numpy_lengths": (
         dict(actual_seq_lengths_kv=np.array([6], np.int32)),
-        OpDtypeError,
-        "dtype of actual_seq_lengths_kv is int32 (a NumPy array); accepted: int32 or int64",
+        OpArgumentError,
+        "actual_seq_lengths_kv is a numpy.ndarray of shape (1,) and dtype int32; accepted: a tensor of shape (B) or a "
+        "list of integers or None",
     ),
     "block_table": (
         dict(block_table=zeros(1, 8, dtype=np.int32)),
