@@ -74,7 +74,8 @@ def sparse_flash_attention(
         value: as key, with a last axis Dv of its own; None: key is the value, and the gradient of key is the sum of
             both parts.
         sparse_indices: int32 (B, S1, N2, K) or (T1, N2, K): ids of blocks within the sequence. A repeated id counts
-            again. :func:`check_sparse_indices` finds what is likely a mistake.
+            again; one out of range names nothing and does not end the list. :func:`check_sparse_indices` finds what is
+            likely a mistake.
         scale_value: factor on the scores.
         block_table: int32 (B, pages): the pages of each sequence, for layout_kv "PA_BSND" (no gradient).
         actual_seq_lengths_query: int32 or int64 tensor (B,) or a list. BSND: tokens of each sequence, None means all;
@@ -89,7 +90,8 @@ def sparse_flash_attention(
         pre_tokens, next_tokens: only 2^63 - 1: no window.
         attention_mode: 0 and 2 are the same.
         return_softmax_lse: also return the statistics; in every mode.
-        sinks: float32 (N1,): a score per head that has no value.
+        sinks: float32 (N1,): a score per head that has no value. -inf is no sink; with +inf the head attends to
+            nothing: output and gradients are 0, and softmax_max is the largest float32.
         deterministic: in the gradient, one core per sequence adds to its keys, in one order. Off: all cores add
             atomically, in the order of the chip; the engine's order is fixed either way.
 

@@ -22,6 +22,8 @@ PENALTY = -1e30
 """Added to a masked score, times a positive integer."""
 FLOOR = -1e20
 """Running maximum of a row that has seen nothing: above every masked score, below every other."""
+LARGEST = 3.4028234663852886e38
+"""Of float32: row maximum where a sink is +inf."""
 ABSENT_MAX = 1e30
 """Row maximum that stands for a row without weights."""
 TINY = 1e-30

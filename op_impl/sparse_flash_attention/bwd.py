@@ -114,6 +114,7 @@ class SparseFlashAttentionBackward(SparseKernel):
         self.move_rows(weight[0], self.gm["sinks"][at], rows)
         v.sub(weight, weight, b["row_a"], rows)
         v.exp(weight, weight, rows)
+        v.min(weight, weight, b["ones"], rows)  # of a sink of +inf too, whose maximum is the largest float32
         v.mul(weight, weight, b["row_b"], rows)
         v.mul(weight, weight, b["row_c"], rows)
         v.muls(weight, weight, -1.0, rows)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.op_impl.common.kernel import round_mode_to
-from ms_custom_ops.op_impl.sparse.base import FLOOR, TINY, SparseKernel
+from ms_custom_ops.op_impl.sparse.base import FLOOR, LARGEST, TINY, SparseKernel
 from ms_custom_ops.op_impl.sparse.problem import problem_of
 from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tik.call import KernelCall
@@ -60,8 +60,28 @@ class SparseFlashAttentionForward(SparseKernel):
             with self.tik.if_scope(self.sequences.inside != 0):
                 at = self.statistics_at(kv_head, row, first)
                 self.move_rows(b["row_a"][0], self.gm["sinks"][at], rows)
-                v.dup(b["sum_lanes"], 1.0 / CUBE_BLOCK, rows * CUBE_BLOCK)
+                self._sinks(rows)
         self.rows.spread(b["max_lanes"], b["row_a"], rows)
+
+    def _sinks(self, rows: int) -> None:
+        """``row_a`` sinks -> maxima; lanes of the sums: 1 per row, 0 where the sink is -inf, which is none, and NaN
+        of NaN."""
+        b, v = self.buffers, self.vector
+        v.adds(b["row_c"], b["row_a"], 0.0, rows)
+        v.dup(b["row_b"], LARGEST, rows)
+        v.min(b["row_a"], b["row_a"], b["row_b"], rows)  # a score less +inf is -inf, +inf less +inf is not 0
+        v.dup(b["row_b"], FLOOR, rows)
+        v.max(b["row_a"], b["row_a"], b["row_b"], rows)
+        v.sub(b["row_c"], b["row_c"], b["row_a"], rows)  # minimum and maximum lose a NaN: what they took, squared
+        v.mul(b["row_c"], b["row_c"], b["row_c"], rows)
+        v.muls(b["row_c"], b["row_c"], -1.0, rows)
+        v.exp(b["row_c"], b["row_c"], rows)  # 0 to 1, or NaN
+        v.muls(b["row_c"], b["row_c"], 0.0, rows)
+        v.sub(b["row_b"], b["row_a"], b["row_b"], rows)
+        v.min(b["row_b"], b["row_b"], b["ones"], rows)
+        v.muls(b["row_b"], b["row_b"], 1.0 / CUBE_BLOCK, rows)
+        v.add(b["row_b"], b["row_b"], b["row_c"], rows)
+        self.rows.spread(b["sum_lanes"], b["row_b"], rows)
 
     def _tile(self, rows: int) -> None:
         p, b, cube = self.problem, self.buffers, self.cube

@@ -72,7 +72,7 @@ class Problem:
             refuse(op, "query_rope, key_rope", "one of the two", "both or neither")
         if query_rope is not None and key_rope is not None:
             self.query_rope, self.key_rope = _rows(query_rope), _rows(key_rope)
-        self.sinks = None if sinks is None else np.asarray(sinks).astype(np.float64)
+        self.sinks = None if sinks is None else np.minimum(np.asarray(sinks, np.float64), np.finfo(np.float32).max)
 
     def _check(self) -> None:
         if self.n2 == 0 or self.n1 % self.n2:
@@ -120,11 +120,12 @@ class Problem:
         peak = scores.max(axis=1) if row.keys.size else np.full(self.group, -np.inf)
         if sink is not None:
             peak = np.maximum(peak, sink)
+            peak = np.where(peak == -np.inf, 0.0, peak)
         exps = np.exp(scores - peak[:, None])
         total = exps.sum(axis=1)
         if sink is not None:
             total = total + np.exp(sink - peak)
-        return exps / total[:, None], peak, total
+        return exps / np.where(total == 0, 1, total)[:, None], peak, total
 
     def like_query(self, rows: np.ndarray) -> np.ndarray:
         """(rows, N1, x) in the layout of query."""
@@ -172,7 +173,8 @@ def sparse_flash_attention(
 
     Returns float64 (attention_out, softmax_max, softmax_sum): query shape with the last axis of value, statistics
     (B,N2,S1,G) or (N2,T1,G) of the scaled scores with natural exponent. A row that selects nothing has 0 in all three
-    (with sinks: the sink and 1); a row beyond its length has 0. Raises OpArgumentError.
+    (with sinks: the sink and 1); a row beyond its length has 0. A sink of -inf is none; one of +inf leaves nothing for
+    the keys, and the maximum is the largest float32. Raises OpArgumentError.
     """
     p = Problem(
         "sparse_flash_attention",
@@ -272,7 +274,7 @@ def sparse_flash_attention_grad(
             dqr[row.q_row, heads] = ds @ p.key_rope[row.keys, at]
             np.add.at(dkr[:, at], row.keys, ds.T @ p.query_rope[row.q_row, heads])
         if d_sinks is not None and p.sinks is not None:
-            d_sinks[heads] -= np.exp(p.sinks[heads] - peak) / total * delta
+            d_sinks[heads] -= np.exp(p.sinks[heads] - peak) / np.where(total == 0, 1, total) * delta
     return Gradients(
         p.like_query(dq),
         p.like_key(dk + dv if value is None else dk),

@@ -175,6 +175,65 @@ def test_future_ids_and_ids_out_of_range_are_cut() -> None:
         assert_rms(name, actual[name], expected[name], LIMIT["float16"])
 
 
+@pytest.mark.parametrize("block", [1, 4])
+def test_ids_out_of_range_do_not_end_the_list(block: int) -> None:
+    """They name no token; ids behind them count, once for each time they stand there."""
+    case = Case(s1=3, s2=30, k=6, mode=0, block=block)
+    t = tensors_of(case)
+    t["sparse_indices"][0, :, 0] = np.array([2**31 - 1, 1000, 2, 2, 5, -1], np.int32)
+    same = dict(t, sparse_indices=t["sparse_indices"].copy())
+    same["sparse_indices"][0, :, 0] = np.array([2, 2, 5, -1, -1, -1], np.int32)
+    actual, expected = run_kernels(case, t, "Ascend910B1"), run_kernels(case, same, "Ascend910B1")
+    golden_of = run_golden(case, t)
+    for name in ("attention_out", "softmax_max", "softmax_sum", "d_query", "d_key", "d_value"):
+        assert_rms(name, actual[name], golden_of[name], LIMIT["float16"])
+        assert_rms(name, actual[name], expected[name].astype(np.float64), LIMIT["float16"])
+
+
+@pytest.mark.parametrize("soc", SOCS)
+def test_infinite_sinks(soc: str) -> None:
+    """+inf: the head attends to nothing; -inf: as without a sink; rows that select nothing and rows beyond a length
+    among them."""
+    case = Case(batch=3, q_lengths=(5, 0, 3), kv_lengths=(40, 9, 0), sinks=True)
+    t = tensors_of(case)
+    kinds = np.array([np.inf, -np.inf, 0.5, -np.inf], np.float32)
+    t["sinks"] = np.resize(kinds, case.n1)
+    actual, expected = run_kernels(case, t, soc), run_golden(case, t)
+    plain = run_kernels(replace(case, sinks=False), {n: x for n, x in t.items() if n != "sinks"}, soc)
+    closed, absent = t["sinks"] == np.inf, t["sinks"] == -np.inf
+    for name, wanted in expected.items():
+        assert np.isfinite(actual[name].astype(np.float64)).all(), name
+        if name == "softmax_max":
+            assert ((actual[name] == np.finfo(np.float32).max) == (wanted >= np.finfo(np.float32).max)).all()
+            continue
+        assert_rms(name, actual[name].astype(np.float64), wanted, LIMIT["float16"])
+    for name in ("attention_out", "d_query", "d_query_rope"):
+        assert not actual[name][:, :, closed].any(), name
+        assert actual[name][:, :, absent].tobytes() == plain[name][:, :, absent].tobytes(), name
+    for name in ("softmax_max", "softmax_sum"):
+        heads = [x.transpose(0, 2, 1, 3).reshape(3, -1, case.n1)[:, :, absent] for x in (actual[name], plain[name])]
+        assert heads[0].tobytes() == heads[1].tobytes(), name
+    assert not actual["d_sinks"][closed | absent].any()
+    assert actual["d_sinks"][~(closed | absent)].all()
+
+
+def test_a_sink_that_is_no_number_is_not_hidden() -> None:
+    case = Case(sinks=True)
+    t = tensors_of(case)
+    t["sinks"][3] = np.nan
+    actual = run_kernels(case, t, "Ascend910B1")
+    for name in ("attention_out", "softmax_sum", "d_query", "d_sinks"):
+        head = (
+            actual[name][3]
+            if name == "d_sinks"
+            else actual[name][..., 3]
+            if "softmax" in name
+            else actual[name][:, :, 3]
+        )
+        assert np.isnan(head.astype(np.float64)).all(), name
+    assert np.isfinite(actual["attention_out"][:, :, :3].astype(np.float64)).all()
+
+
 def test_repeated_ids_count_again() -> None:
     case = Case(s1=3, s2=30, k=16, mode=0)
     t = tensors_of(case)
