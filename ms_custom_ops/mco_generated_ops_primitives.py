@@ -7,31 +7,72 @@ from __future__ import annotations
 
 from mindspore import ops
 
-from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive
+from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive, no_gradient
 
 
 class BwdDadtCumsum(OpPrimitive):
     OP = "bwd_dadt_cumsum"
 
+    def gradient(self, present, chunk_size):
+        def bprop(ddA_cs, ddA_cs_rev, dA_cs, dA_cs_rev, out, dout):
+            return no_gradient("bwd_dadt_cumsum")
+
+        return bprop
+
 
 class BwdDadtFused(OpPrimitive):
     OP = "bwd_dadt_fused"
+
+    def gradient(self, present, chunk_size):
+        def bprop(dSSdA, SSdA, ddA_cs, ddA_cs_rev, dA_cs, dA_cs_rev, lengths, out, dout):
+            return no_gradient("bwd_dadt_fused")
+
+        return bprop
 
 
 class BwdDtrapDdt(OpPrimitive):
     OP = "bwd_dtrap_ddt"
 
+    def gradient(self, present):
+        def bprop(trap, dt, dfactor, dgamma_diag, cu_seqlens, out, dout):
+            return no_gradient("bwd_dtrap_ddt")
+
+        return bprop
+
 
 class BwdSegsumDadt(OpPrimitive):
     OP = "bwd_segsum_dadt"
+
+    def gradient(self, present, chunk_size, layout):
+        def bprop(dSSdA, SSdA, ddt_out, lengths, out, dout):
+            return no_gradient("bwd_segsum_dadt")
+
+        return bprop
 
 
 class DacsSegsum(OpPrimitive):
     OP = "dacs_segsum"
 
+    def gradient(self, present, chunk_size):
+        def bprop(da, out, dout):
+            return no_gradient("dacs_segsum")
+
+        return bprop
+
 
 class FlashAttentionGrad(OpPrimitive):
     OP = "flash_attention_grad"
+
+    def gradient(
+        self, present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
+        next_block_num, tiling_stgy_name, high_precision):
+        def bprop(
+            query, key, value, attention_out, d_attention_out, softmax_max, softmax_sum, d_softmax_max,
+            d_softmax_sum, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words,
+            out, dout):
+            return no_gradient("flash_attention_grad")
+
+        return bprop
 
 
 class LightningIndexer(OpPrimitive):
@@ -51,17 +92,47 @@ class LightningIndexer(OpPrimitive):
 class Mamba3ChunkScanGrad(OpPrimitive):
     OP = "mamba3_chunk_scan_grad"
 
+    def gradient(self, present, chunk_size, rank):
+        def bprop(v, da, factor, gamma, k, q, initial_states, d_o, d_final_states, first_chunks, out, dout):
+            return no_gradient("mamba3_chunk_scan_grad")
+
+        return bprop
+
 
 class SparseFlashAttentionGrad(OpPrimitive):
     OP = "sparse_flash_attention_grad"
+
+    def gradient(
+        self, present, scale_value, sparse_block_size, sparse_mode, rope_dim, pre_tokens, next_tokens,
+        attention_mode, layout, deterministic, kv_merged):
+        def bprop(
+            query, key, value, sparse_indices, d_out, attention_out, softmax_max, softmax_sum, sinks,
+            actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope, out, dout):
+            return no_gradient("sparse_flash_attention_grad")
+
+        return bprop
 
 
 class SparseLightningIndexerGradKlLoss(OpPrimitive):
     OP = "sparse_lightning_indexer_grad_kl_loss"
 
+    def gradient(self, present, scale_value, layout, sparse_mode, deterministic):
+        def bprop(
+            query, key, query_index, key_index, weights, sparse_indices, softmax_max, softmax_sum, query_rope,
+            key_rope, actual_seq_lengths_query, actual_seq_lengths_kv, out, dout):
+            return no_gradient("sparse_lightning_indexer_grad_kl_loss")
+
+        return bprop
+
 
 class SsdChunkScanGrad(OpPrimitive):
     OP = "ssd_chunk_scan_grad"
+
+    def gradient(self, present, chunk_size):
+        def bprop(x, da, b, c, initial_states, dy, d_final_states, first_chunks, out, dout):
+            return no_gradient("ssd_chunk_scan_grad")
+
+        return bprop
 
 
 class FlashAttention(OpPrimitive):

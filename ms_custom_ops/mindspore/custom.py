@@ -32,7 +32,7 @@ from ms_custom_ops.registry.call_values import full_attrs
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.sources import sources_of
 
-__all__ = ["ABSENT", "DTYPES", "OpPrimitive", "TikCustom", "dtype_name", "prim_cache"]
+__all__ = ["ABSENT", "DTYPES", "OpPrimitive", "TikCustom", "dtype_name", "no_gradient", "prim_cache"]
 
 # What an absent optional tensor is at the primitive: integers, which mixed precision leaves alone.
 ABSENT = Tensor(np.zeros(ABSENT_SHAPE, ABSENT_DTYPE))
@@ -188,6 +188,14 @@ class TikCustom(ops.Custom):
         return {"shape": out_shapes, "dtype": out_dtypes, "value": None}
 
 
+@ops.constexpr(check=False)
+def no_gradient(op):
+    """What the bprop of an op without a gradient answers; a graph comes here only for what reaches its result."""
+    given = "asked for, and it has no gradient of its own"
+    accepted = "gradients of first order (grad, value_and_grad, GradOperation); not of second order, jvp or jacfwd"
+    raise OpArgumentError(describe(op, "derivative", given, accepted))
+
+
 class OpPrimitive(TikCustom):
     """Base of the generated primitives: the primitive of the op called ``OP``.
 
@@ -210,5 +218,5 @@ class OpPrimitive(TikCustom):
         super().__init__(self.OP, attrs, present, self.gradient(present, *attrs.values()))
 
     def gradient(self, present: tuple[bool, ...], *values: Any) -> Any:
-        """The bprop for these flags and attributes, a plain ``def`` in the generated file; None for an op without."""
-        return None
+        """The bprop for these flags and attributes, a plain ``def`` in the generated file."""
+        raise NotImplementedError

@@ -113,9 +113,20 @@ def _gradient(spec: OpSpec, ops: Ops) -> list[str]:
     ]
 
 
+def _no_gradient(spec: OpSpec) -> list[str]:
+    """The method of an op without: a bprop that says so where its result is used."""
+    return [
+        *call_lines("def gradient(", ["self", "present", *(arg.name for arg in spec.attributes)], "):", 4),
+        *call_lines("def bprop(", [*(arg.name for arg in spec.tensors), "out", "dout"], "):", 8),
+        f"            return no_gradient({quoted(spec.name)})",
+        "",
+        "        return bprop",
+    ]
+
+
 def _primitive(spec: OpSpec, ops: Ops) -> list[str]:
     lines = [f"class {spec.class_name}(OpPrimitive):", f"    OP = {quoted(spec.name)}"]
-    return lines + ["", *_gradient(spec, ops)] if spec.bprop is not None else lines
+    return lines + ["", *(_no_gradient(spec) if spec.bprop is None else _gradient(spec, ops))]
 
 
 def _function(spec: OpSpec) -> list[str]:
@@ -156,7 +167,11 @@ def generate(registry: Registry, base: Ops | None = None, module: str = OWN_MODU
     called = {rule.op for spec in registry.ops.values() if spec.bprop for rule in spec.bprop.rules}
     foreign = sorted(ops[name].class_name for name in called - registry.ops.keys())
     own = sorted(spec.class_name for spec in registry.ops.values())
-    primitives = ["from mindspore import ops", "", "from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive"]
+    primitives = [
+        "from mindspore import ops",
+        "",
+        "from ms_custom_ops.mindspore.custom import ABSENT, OpPrimitive, no_gradient",
+    ]
     if foreign:
         primitives += call_lines(f"from {OWN_MODULE}_primitives import (", foreign, ")", 0)
     functions = ["from mindspore import Tensor", "", "from ms_custom_ops.mindspore.custom import ABSENT, prim_cache"]

@@ -165,8 +165,10 @@ class OpPrimitive(TikCustom):
         attrs = dict(zip([arg.name for arg in SPECS[self.OP].attributes], values))
         super().__init__(self.OP, attrs, present, self.gradient(present, *values))
 
-    def gradient(self, present, *values):
-        return None
+
+
+def no_gradient(op):
+    raise NotImplementedError(op)
 
 
 ABSENT = Tensor(np.zeros((1,), np.uint8))
