@@ -10,7 +10,8 @@ from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
-from ms_custom_ops.errors import OpArgumentError, describe
+from ms_custom_ops.errors import OpArgumentError, OpDtypeError, describe
+from ms_custom_ops.mindspore.custom import DTYPES, dtype_name
 from ms_custom_ops.mindspore.lowered import about, check_tensors, eager, lowered, operand_of
 
 _OP = "flash_attention"
@@ -77,6 +78,25 @@ def _check_flags(mask):
 
 
 @ops.constexpr
+def _rounded_to(compute_dtype, dtypes):
+    """The dtype that float32 operands are rounded to."""
+    if compute_dtype is None:
+        accepted = (
+            "float16 or bfloat16; float32 with compute_dtype='float16' or compute_dtype='bfloat16' of "
+            "mco.ops.flash_attention, which rounds query, key and value"
+        )
+        raise OpDtypeError(describe(_OP, "dtype of query", "float32", accepted))
+    if compute_dtype not in ("float16", "bfloat16"):
+        raise OpArgumentError(describe(_OP, "compute_dtype", repr(compute_dtype), "'float16', 'bfloat16' or None"))
+    for name, given in zip(("query", "key", "value"), dtypes, strict=True):
+        dtype = dtype_name(given)
+        if dtype not in ("float32", compute_dtype):
+            accepted = f"float32 or {compute_dtype}, the compute_dtype"
+            raise OpDtypeError(describe(_OP, f"dtype of {name}", dtype, accepted))
+    return DTYPES[compute_dtype]
+
+
+@ops.constexpr
 def _drops(keep_prob):
     """Weights may be dropped; what is no probability is refused later."""
     return isinstance(keep_prob, (int, float)) and not isinstance(keep_prob, bool) and 0 < keep_prob < 1
@@ -104,6 +124,7 @@ def flash_attention(
     next_block_num: int = 65536,
     tiling_stgy_name: str = "auto",
     high_precision: bool = True,
+    compute_dtype: str | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Scaled dot-product attention without the S1 x S2 matrix in memory; layout BNSD.
 
@@ -111,7 +132,8 @@ def flash_attention(
     (op_impl/flash_attention/README.md has the formulas and the order of the masks).
 
     Args:
-        query: (B, N1, S1, D), float16, or bfloat16 on split-core chips. D from 1 to 256.
+        query: (B, N1, S1, D), float16, or bfloat16 on split-core chips; float32 with ``compute_dtype``. D from 1 to
+            256.
         key: (B, N2, S2, D), dtype of query; N1 is a multiple of N2 (grouped heads).
         value: shape and dtype of key.
         attn_mask: bool, uint8 or float16, broadcastable to (B, N1, S1, S2); 1 = masked, 0 = kept. Other values of a
@@ -145,6 +167,9 @@ def flash_attention(
         next_block_num: blocks of 128 keys kept after the block of the query.
         tiling_stgy_name: "auto", "sparse", "wukong" or "xunfei".
         high_precision: exponent, sum and output accumulate in float32.
+        compute_dtype: "float16" or "bfloat16": query, key and value of float32 are rounded to it, and attention_out is
+            float32 where query is; gradients pass through the same rounding. Beyond 65504, float16 holds infinity.
+            None refuses float32.
 
     Returns:
         attention_out, shape and dtype of query; softmax_max and softmax_sum, float32 (B, N1, S1), of the
@@ -156,8 +181,8 @@ def flash_attention(
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    if attn_bias is not None or isinstance(scale_value, Tensor):
-        check_tensors(_OP, ("query", "key"), (query, key))
+    if compute_dtype is not None or attn_bias is not None or isinstance(scale_value, Tensor):
+        check_tensors(_OP, ("query", "key", "value"), (query, key, value))
     if attn_bias is not None:
         _check_one_bias(real_shift is None)
         real_shift = _shift_of(attn_bias, query.shape[1], key.shape[2])
@@ -166,6 +191,10 @@ def flash_attention(
     if isinstance(scale_value, Tensor):
         scaled = ops.cast(query, mstype.float32) * ops.reshape(ops.cast(scale_value, mstype.float32), ())
         query, scale_value = ops.cast(scaled, query.dtype), 1.0
+    wide = about(query)[1] == mstype.float32
+    if wide or compute_dtype is not None:
+        rounded = _rounded_to(compute_dtype, (about(query)[1], about(key)[1], about(value)[1]))
+        query, key, value = ops.cast(query, rounded), ops.cast(key, rounded), ops.cast(value, rounded)
     if isinstance(seed, Tensor):
         seed_words, seed = _words(seed), 0
     elif seed is None:
@@ -185,4 +214,7 @@ def flash_attention(
         "tiling_stgy_name": tiling_stgy_name,
         "high_precision": high_precision,
     }
-    return lowered("flash_attention", mco_generated_ops.flash_attention, given, attrs)
+    out, softmax_max, softmax_sum = lowered("flash_attention", mco_generated_ops.flash_attention, given, attrs)
+    if wide:
+        out = ops.cast(out, mstype.float32)
+    return out, softmax_max, softmax_sum
