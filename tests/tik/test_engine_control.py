@@ -24,6 +24,12 @@ from ms_custom_ops.program.expr import binary, var
 need_engine()
 
 
+@pytest.fixture(autouse=True)
+def python_answers_interrupts() -> None:
+    """MindSpore, once imported by a test of this process, has a handler of its own that ends the process."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def endless(blocks: int = 1, only: int | None = None, repeat: int = 1) -> ir.Program:
     """A loop of 2**31 - 1 rounds around one instruction, in every block or in block ``only``."""
     b = Builder()
