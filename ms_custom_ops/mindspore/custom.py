@@ -162,6 +162,14 @@ class TikCustom(ops.Custom):
     def __infer__(self, *args: Any) -> dict[str, Any]:
         """Checks shapes and dtypes, makes sure that the Program exists, and returns the output types."""
         self._follow_soc()
+        for spec, given in zip(self._spec.tensors, args, strict=True):
+            if not isinstance(given["dtype"], mstype.TensorType):
+                value = given["value"]
+                kind = "numpy.ndarray" if isinstance(value, np.ndarray) else type(value).__name__
+                what = "None" if value is None else f"a {kind}"
+                raise OpArgumentError(
+                    describe(self._spec.name, spec.name, what, f"a tensor of shape {spec.shape_text}")
+                )
         shapes = tuple(tuple(arg["shape"]) for arg in args)
         dtypes = tuple(dtype_name(arg["dtype"]) for arg in args)
         known = self._inferred.get((shapes, dtypes, self._soc))

@@ -16,6 +16,7 @@ import mindspore as ms
 from mindspore import Tensor, nn
 
 import ms_custom_ops as mco
+from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.errors import OpArgumentError
 from ms_custom_ops.registry import get_op, packages
 
@@ -110,3 +111,21 @@ def test_indexer_kl_loss(name: str, kind: str) -> None:
     given = {**arguments(op), name: value}
     given.pop("deterministic", None)
     refused(lambda: mco.ops.indexer_kl_loss(**given), op, f"{name} is {text}; accepted: a tensor")
+
+
+class Primitive(nn.Cell):
+    def __init__(self, key: Any):
+        super().__init__()
+        self.key = key
+
+    def construct(self, query):
+        return mco_generated_ops.flash_attention(query, self.key, query)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(NUMPY, "a numpy.ndarray"), (None, "None"), (1.0, "a float"), ([1, 2], "a list")]
+)
+def test_generated_functions(value: Any, text: str) -> None:
+    text = rf"key is {text}; accepted: a tensor of shape \(B, N2, S2, D\)"
+    refused(lambda: Primitive(value)(query()), "flash_attention", text)
+    refused(lambda: mco_generated_ops.flash_attention(query(), value, query()), "flash_attention", text)
