@@ -25,7 +25,7 @@ def present_shapes(spec: OpSpec | PublicSpec, shapes: Shapes) -> dict[str, Shape
             if not arg.optional:
                 raise OpArgumentError(describe(spec.name, arg.name, "None", f"a tensor of shape {arg.shape_text}"))
             continue
-        shape = tuple(operator.index(size) for size in shape)
+        shape = tuple(-1 if size is None else operator.index(size) for size in shape)  # None: known when it runs
         if len(shape) != len(arg.shape):
             raise OpArgumentError(
                 describe(
