@@ -321,6 +321,7 @@ NOT_RECORDED = (
     "get_available_buffer_size",
     "get_left_buffer_size",
     "TensorAddrList",
+    "tikdb",
 )
 
 

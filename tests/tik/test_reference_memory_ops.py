@@ -284,7 +284,7 @@ def test_fixpipe(quantize, src, dst):
     b.instr(
         "fixpipe",
         {"dst": ref(out), "src": ref(c)},
-        {"quantize": quantize, "relu": quantize},
+        {"quantize": quantize, "relu": int(quantize > 0)},
         cburst_num=2,
         burst_len=1024,
         src_gap=1024,
