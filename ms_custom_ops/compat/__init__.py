@@ -90,14 +90,16 @@ def uninstall() -> None:
 
 
 def _origin(name: str) -> str | None:
-    """Where a real module of this name is, None without one."""
+    """Where a real module of this name is, None without one.
+
+    A folder without ``__init__.py`` is none: any folder of kernels or cases on sys.path can have the name."""
     loaded = sys.modules.get(name)
     if loaded is not None:
         return str(getattr(loaded, "__file__", None) or next(iter(getattr(loaded, "__path__", [])), "sys.modules"))
     spec = importlib.util.find_spec(name)
     if spec is None:
         return None
-    return str(spec.origin or next(iter(spec.submodule_search_locations or []), name))
+    return str(spec.origin or name) if spec.loader is not None and spec.has_location else None
 
 
 __all__ = ["CannMissingError", "CompatError", "KernelLoadError", "install", "installed", "load_kernel", "uninstall"]

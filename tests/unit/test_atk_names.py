@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -190,3 +191,14 @@ def test_assert_close(served):
     assert_close("o", x, x * 1.001, 0.01)
     with pytest.raises(AssertionError, match="o: rms error ratio"):
         assert_close("o", x, x * 1.1, 0.01)
+
+
+def test_a_folder_of_cases_called_atk_is_no_real_atk():
+    """A folder without ``__init__.py`` on sys.path is a namespace package to Python."""
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom ms_custom_ops import compat\n"
+        "folder = Path('cases'); (folder / 'atk').mkdir(parents=True)\nsys.path.insert(0, str(folder))\n"
+        "compat.install()\nimport atk.configs.case_config\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=120, cwd=folder)
