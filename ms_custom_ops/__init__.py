@@ -29,6 +29,9 @@ _LAZY = {
     "list_ops": ("ms_custom_ops.registry", "list_ops"),
     "get_op": ("ms_custom_ops.registry", "get_op"),
     "compile_op": ("ms_custom_ops.compiler", "compile_op"),
+    "testing": ("ms_custom_ops.testing", None),
+    "patch": ("ms_custom_ops.mindspore.patch", "patch"),
+    "unpatch": ("ms_custom_ops.mindspore.patch", "unpatch"),
 }
 
 __all__ = ["__version__", *_LAZY]

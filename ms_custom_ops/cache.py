@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import errno
 import functools
+import json
 import os
 import secrets
 import stat
@@ -20,6 +21,8 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -221,7 +224,12 @@ class ProgramCache:
             if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT):
                 self._warn(error, "touch")
 
-    def _trim(self, keep: Path) -> None:
+    def trim(self) -> None:
+        """Keeps the folder below the limit now."""
+        if self.folder is not None and self.folder.is_dir():
+            self._trim(keep=None)
+
+    def _trim(self, keep: Path | None) -> None:
         """Keeps the folder below the limit; drops, once at least, what writers that died left behind."""
         if self._swept and not self.limit_bytes:
             return
@@ -236,7 +244,7 @@ class ProgramCache:
         for _, size, name in sorted(files):
             if not self.limit_bytes or total <= self.limit_bytes:
                 return
-            if name != keep.name:
+            if keep is None or name != keep.name:
                 self._remove(name)
                 total -= size
 
@@ -268,6 +276,50 @@ class ProgramCache:
             RuntimeWarning,
             stacklevel=3,
         )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of the folder, of which the key alone was read; ``op``, ``soc``, ``tensors`` are "?" where it is none."""
+
+    path: Path
+    size: int
+    used: datetime
+    op: str
+    soc: str
+    tensors: str
+    key: str
+
+
+def entries(folder: Path) -> list[Entry]:
+    """Every file of a cache folder, the last used first."""
+    found = []
+    for path in folder.glob(f"*{SUFFIX}") if folder.is_dir() else ():
+        with contextlib.suppress(OSError):
+            status = path.stat()
+            with path.open("rb") as file:
+                header = file.read(_HEADER_BYTES)
+                count = int.from_bytes(header[8:12], "little") if len(header) == _HEADER_BYTES else 0
+                key = file.read(min(count, status.st_size)).decode(errors="replace")
+            about, _, tensors = key.rpartition("|")
+            try:
+                values = json.loads(about)
+            except ValueError:
+                values = {}
+            known = values if isinstance(values, dict) else {}
+            found.append(Entry(path, status.st_size, datetime.fromtimestamp(status.st_mtime), str(known.get("op", "?")),
+                               str(known.get("soc", "?")), tensors or "?", key))  # fmt: skip
+    return sorted(found, key=lambda entry: entry.used, reverse=True)
+
+
+def damage(entry: Entry) -> str:
+    """Why a file is no intact entry, "" for one that is."""
+    try:
+        read_entry(entry.path, entry.key)
+        name = file_name(entry.op, entry.key)
+    except (OSError, CacheError) as error:
+        return str(error)
+    return "" if name == entry.path.name else f"its key belongs into {name}"
 
 
 @functools.cache

@@ -15,6 +15,7 @@ import json
 import sys
 import threading
 import warnings
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +76,43 @@ class Call:
         return content_key(self.prefix, tuple((shape, dtype) for _, shape, dtype in self.inputs))
 
 
-_memory: dict[str, CompiledOp] = {}
+MEMORY_BYTES = 256 << 20
+"""Programs kept in this process for the next call of the same key; live graphs hold theirs apart from these."""
+
+
+class _Memory:
+    """Programs by key; the least recently used go when all of them exceed MEMORY_BYTES."""
+
+    def __init__(self) -> None:
+        self._programs: OrderedDict[str, CompiledOp] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._programs)
+
+    def get(self, key: str) -> CompiledOp | None:
+        with self._lock:
+            found = self._programs.get(key)
+            if found is not None:
+                self._programs.move_to_end(key)
+            return found
+
+    def put(self, key: str, compiled: CompiledOp) -> CompiledOp:
+        with self._lock:
+            self._bytes += len(compiled.program_bytes)
+            self._programs[key] = compiled
+            while self._bytes > MEMORY_BYTES and len(self._programs) > 1:
+                self._bytes -= len(self._programs.popitem(last=False)[1].program_bytes)
+        return compiled
+
+    def clear(self) -> None:
+        with self._lock:
+            self._programs.clear()
+            self._bytes = 0
+
+
+_memory = _Memory()
 _lock = threading.RLock()  # one trace at a time: kernels build their Program through module state
 
 
@@ -162,7 +199,7 @@ def compile_call(call: Call) -> CompiledOp:
     with _lock:
         compiled = _memory.get(key)
         if compiled is None:
-            compiled = _memory[key] = _load_or_trace(call, key)
+            compiled = _memory.put(key, _load_or_trace(call, key))
     return compiled
 
 
@@ -178,10 +215,17 @@ def _load_or_trace(call: Call, key: str) -> CompiledOp:
     raw = cache.get(op, key)
     if raw is not None:
         return CompiledOp(op, key, raw, cache.path(op, key), inputs, outputs)
-    before = set(sys.modules)
-    raw = _trace(call).to_bytes()
-    path = cache.put(op, key, raw) if _may_be_kept(call.spec, before) else None
+    raw, kept = trace_call(call)
+    path = cache.put(op, key, raw) if kept else None
     return CompiledOp(op, key, raw, path, inputs, outputs)
+
+
+def trace_call(call: Call) -> tuple[bytes, bool]:
+    """Program of a checked call, traced now without a look at any cache, and whether its key covers all that ran."""
+    with _lock:
+        before = set(sys.modules)
+        raw = _trace(call).to_bytes()
+        return raw, _may_be_kept(call.spec, before)
 
 
 def _may_be_kept(spec: OpSpec, before: set[str]) -> bool:

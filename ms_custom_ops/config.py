@@ -34,6 +34,7 @@ class Config:
         num_threads: threads of the native engine, None for the number of cores this process may use.
         time_limit: seconds after which a kernel on the native engine ends with an error, None for no limit.
         ops_path: folders of users' ops, see docs/user_ops.md.
+        cann: folder of an installed CANN toolkit, None where there is none.
     """
 
     cache_dir: Path | None
@@ -42,6 +43,7 @@ class Config:
     num_threads: int | None
     time_limit: float | None
     ops_path: tuple[Path, ...] = ()
+    cann: Path | None = None
 
 
 def _integer(environ: Mapping[str, str], name: str, default: int | None, minimum: int) -> int | None:
@@ -88,6 +90,15 @@ def _folders(environ: Mapping[str, str]) -> tuple[Path, ...]:
     return tuple(Path(part).expanduser().absolute() for part in parts if part.strip())
 
 
+def _cann(environ: Mapping[str, str]) -> Path | None:
+    """What CANN's own set_env.sh names."""
+    for name in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"):
+        folder = environ.get(name, "").strip()
+        if folder and Path(folder).is_dir():
+            return Path(folder)
+    return None
+
+
 def read_config(environ: Mapping[str, str]) -> Config:
     """Config of an environment; ConfigError names the variable, its value and what is accepted."""
     limit_mb = _integer(environ, "CACHE_LIMIT_MB", DEFAULT_CACHE_LIMIT_MB, 0)
@@ -99,6 +110,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         num_threads=_integer(environ, "NUM_THREADS", None, 1),
         time_limit=_seconds(environ, "TIME_LIMIT"),
         ops_path=_folders(environ),
+        cann=_cann(environ),
     )
 
 

@@ -24,6 +24,13 @@ class OpDtypeError(MsCustomOpsError, TypeError):
     """A call of an op with a dtype combination that the op or the chip does not have."""
 
 
+class SignatureError(MsCustomOpsError, TypeError):
+    """A kernel's entry, a golden, a plan, case data or a lowering that has not the form of docs/signatures.md."""
+
+    def __init__(self, message: str, location: str | None = None):
+        super().__init__(f"{message} [{location}]" if location else message)
+
+
 class SocError(MsCustomOpsError, ValueError):
     """An unknown chip, or a chip that cannot do what was asked."""
 

@@ -22,7 +22,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -38,7 +38,7 @@ _LIBRARY = "ms_custom_ops"
 _OPS = ("ms_custom_ops.op_impl", "ms_custom_ops.tiling")  # packages inside the library that hold ops
 # What a trace runs through; tests compare it with what is loaded.
 _FRONT_END = ("tik", "program", "soc", "engine", "debug", "registry")
-_FRONT_END_FILES = ("_version.py", "errors.py", "where.py", "config.py", "compiler.py", "sources.py")
+_FRONT_END_FILES = ("_version.py", "errors.py", "mistakes.py", "where.py", "config.py", "compiler.py", "sources.py")
 _HASH_DIGITS = 32
 _INSTALLED = {"site-packages", "dist-packages", *(Path(sysconfig.get_path(n)).name for n in ("purelib", "platlib"))}
 # Digest of a file that was edited when its module may have been loaded already: equal to none, never on disk.
@@ -48,11 +48,13 @@ _UNKNOWN = "edited-after-import"
 @dataclass(frozen=True)
 class Sources:
     """What a kernel's Programs depend on. ``files`` are (path, SHA-256), ``hash`` covers all of it and is the same
-    wherever the files lie; ``stamps`` tell whether a file was touched since."""
+    wherever the files lie; ``stamps`` tell whether a file was touched since. ``modules``: name -> file of what entry
+    and tiling import, the front end left out."""
 
     files: tuple[tuple[Path, str], ...]
     hash: str
     stamps: tuple[tuple[int, ...], ...]
+    modules: Mapping[str, Path] = field(default_factory=dict)
 
     @property
     def settled(self) -> bool:
@@ -290,4 +292,4 @@ def _collect(spec: OpSpec) -> Sources:
     if edited:
         lines.append(os.urandom(16).hex())
     whole = hashlib.sha256("\n".join(lines).encode()).hexdigest()[:_HASH_DIGITS]
-    return Sources(tuple(digests.items()), whole, tuple(stamps[path] for path in digests))
+    return Sources(tuple(digests.items()), whole, tuple(stamps[path] for path in digests), dict(closure.files))

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,33 @@ def program_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
     for each in caches:
         each.cache_clear()
+
+
+@pytest.fixture()
+def write_op(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
+    """Writes the files of ``ms-custom-ops new my_op`` into a folder: ``write_op(template, {path: (old, new)})``.
+    Packages of ops that a test adds are gone after it."""
+    from ms_custom_ops.commands.new import rendered
+    from ms_custom_ops.registry import packages
+
+    discovery = sys.modules["ms_custom_ops.registry.discovery"]
+    monkeypatch.delenv("MS_CUSTOM_OPS_PATH", raising=False)
+    ms_custom_ops.config.config.cache_clear()
+    own = packages()[0]
+    for name, value in (("_packages", {own.root: own}), ("_roots", {}), ("_combined", None), ("_discovered", True)):
+        monkeypatch.setattr(discovery, name, value)
+
+    def write(template: str = "elementwise", changed: dict[str, tuple[str, str]] | None = None) -> Path:
+        files = dict(rendered("my_op", template, "tik", False))
+        for path, (old, new) in (changed or {}).items():
+            assert old in files[path], (path, old)
+            files[path] = files[path].replace(old, new, 1)
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(text)
+        return tmp_path
+
+    yield write
+    for name in [name for name in sys.modules if name.startswith("mco_user_")]:
+        del sys.modules[name]
+    ms_custom_ops.config.config.cache_clear()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ms_custom_ops.errors import BudgetError, TilingError
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
-from ms_custom_ops.tiling.split import CoreSplit
+from ms_custom_ops.tiling.split import CoreSplit, vector_cores
 
 GROUP = CUBE_BLOCK
 """Chunks of a full task: a transpose turns 16 rows."""
@@ -80,11 +80,6 @@ class SegsumPlan:
     def tiles(self, count: int) -> tuple[int, int]:
         """(full tiles, chunks of the smaller one after them) of ``count`` chunks."""
         return divmod(count, self.tile)
-
-
-def vector_cores(soc: Soc) -> int:
-    """Blocks that run at once for a kernel without cube work."""
-    return soc.vector_core_count if soc.split_core else soc.cube_core_count
 
 
 def group_size(chunks: int, soc: Soc) -> int:

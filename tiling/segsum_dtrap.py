@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from ms_custom_ops.errors import BudgetError, TilingError
 from ms_custom_ops.soc.table import BLOCK_BYTES, VECTOR_REPEAT_BYTES, Soc
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
-from ms_custom_ops.tiling.segsum import vector_cores
-from ms_custom_ops.tiling.split import CoreSplit
+from ms_custom_ops.tiling.split import CoreSplit, vector_cores
 
 _BLOCK = BLOCK_BYTES // DTYPE_BYTES["float32"]
 _LANES = VECTOR_REPEAT_BYTES // DTYPE_BYTES["float32"]

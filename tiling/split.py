@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ms_custom_ops.soc.table import Soc
+
 
 @dataclass(frozen=True)
 class CoreSplit:
@@ -31,3 +33,8 @@ class CoreSplit:
     def remainder(self) -> int:
         """Blocks with one task more."""
         return self.total % self.block_num
+
+
+def vector_cores(soc: Soc) -> int:
+    """Blocks that run at once for a kernel without cube work."""
+    return soc.vector_core_count if soc.split_core else soc.cube_core_count

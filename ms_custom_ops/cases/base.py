@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops.cases.model import PlannedCase
-from ms_custom_ops.errors import OpInfoError, describe
+from ms_custom_ops.errors import OpInfoError, SignatureError, describe
 from ms_custom_ops.registry import resolve
 from ms_custom_ops.registry.spec import OpSpec
 
@@ -82,11 +83,40 @@ def case_data(op: OpSpec) -> CaseData:
 
 
 def golden_outputs(op: OpSpec, arrays: Arrays, attrs: Mapping[str, Any], symbols: Symbols) -> list[np.ndarray]:
-    """Results of the op's golden, float64."""
+    """Results of the op's golden, float64.
+
+    Raises:
+        SignatureError: the golden takes other arguments than the op has, or gives another number of outputs.
+    """
     golden, known = resolve(op.impl.golden), case_data(op)
     wide = {n: a if a.dtype.kind in "iub" else a.astype(np.float64) for n, a in arrays.items()}
     if known.golden is None:
+        _takes(op, golden, (*wide, *(arg.name for arg in op.attributes)))
         found = golden(**wide, **attrs)
     else:
         found = known.golden(golden, wide, dict(attrs), symbols)
-    return [np.asarray(a) for a in (found if isinstance(found, tuple) else (found,))]
+    outputs = found if isinstance(found, (tuple, list)) else (found,)
+    if found is None or len(outputs) != len(op.returns):
+        names = ", ".join(ret.name for ret in op.returns)
+        given = "nothing" if found is None else f"{len(outputs)} output(s)"
+        accepted = f"{len(op.returns)}, the returns of {op.location}; write: return {names}"
+        raise SignatureError(describe(op.name, "what the golden returned", given, accepted), place_of(golden))
+    return [np.asarray(array) for array in outputs]
+
+
+def _takes(op: OpSpec, golden: Callable[..., Any], names: tuple[str, ...]) -> None:
+    """SignatureError unless ``golden`` can be called with ``names`` as keywords."""
+    try:
+        inspect.signature(golden).bind(**dict.fromkeys(names))
+    except TypeError as error:
+        given = f"({', '.join(inspect.signature(golden).parameters)}), {error}"
+        accepted = f"tensors and attributes of {op.location} by name; write: def {golden.__name__}({', '.join(names)})"
+        raise SignatureError(describe(op.name, "what the golden takes", given, accepted), place_of(golden)) from None
+    except ValueError:
+        return  # a built-in function without a signature
+
+
+def place_of(function: Callable[..., Any]) -> str | None:
+    """``file:line`` of a function's definition, None of one that Python did not define."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return None if code is None else f"{code.co_filename}:{code.co_firstlineno}"

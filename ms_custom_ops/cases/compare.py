@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparators of case files over :mod:`ms_custom_ops.testing`."""
+"""Comparators of case files over :mod:`ms_custom_ops.comparators`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ms_custom_ops import testing
+from ms_custom_ops import comparators
 from ms_custom_ops.cases.model import OutputError, Standard
 from ms_custom_ops.registry.spec import OpSpec, Tolerance
 
@@ -32,7 +32,7 @@ def _single(name: str, actual: np.ndarray, golden: np.ndarray, dtype: str, numbe
     rounding a few bfloat16 values alone exceeds 0.001.
     """
     a, g = actual.astype(np.float64), golden.astype(actual.dtype).astype(np.float64)
-    testing.assert_rms(name, a, g, np.inf)  # shapes and non-finite values
+    comparators.assert_rms(name, a, g, np.inf)  # shapes and non-finite values
     good = np.isfinite(g)
     a, g = a[good], g[good]
     if not g.size:
@@ -47,26 +47,33 @@ def _single(name: str, actual: np.ndarray, golden: np.ndarray, dtype: str, numbe
 
 
 def _mixed(name: str, actual: np.ndarray, golden: np.ndarray, dtype: str, numbers: Numbers) -> None:
-    testing.assert_mixed(name, actual, golden, dtype)
+    comparators.assert_mixed(name, actual, golden, dtype)
 
 
 COMPARATORS: Mapping[str, Comparator] = {
     "ratio": Comparator(
-        ("ratio", "atol"), lambda n, a, g, dtype, x: testing.assert_ratio(n, a, g, x["ratio"], x["atol"])
+        ("ratio", "atol"), lambda n, a, g, dtype, x: comparators.assert_ratio(n, a, g, x["ratio"], x["atol"])
     ),
-    "rms": Comparator(("rms",), lambda n, a, g, dtype, x: testing.assert_rms(n, a, g, x["rms"])),
+    "rms": Comparator(("rms",), lambda n, a, g, dtype, x: comparators.assert_rms(n, a, g, x["rms"])),
     "mixed": Comparator((), _mixed),
     "mixed_tolerance_bm": Comparator((), _mixed),
     "single_bm": Comparator(("error", "eb"), _single),
 }
 
 
-def measure(name: str, actual: np.ndarray, golden: np.ndarray) -> OutputError:
-    """rms ratio and largest absolute difference where both are finite; AssertionError for another shape."""
+def measure(name: str, actual: np.ndarray, golden: np.ndarray, tolerance: Tolerance | None = None) -> OutputError:
+    """rms ratio, largest absolute difference where both are finite and its index, share within the tolerance;
+    AssertionError for another shape."""
     a, g = actual.astype(np.float64), golden.astype(np.float64)
-    rms = testing.rms_error(a, g)
+    rms = comparators.rms_error(a, g)
     good = np.isfinite(a) & np.isfinite(g)
-    return OutputError(name, rms, float(np.abs(a[good] - g[good]).max()) if good.any() else 0.0)
+    diff = np.where(good, np.abs(np.where(good, a, 0.0) - np.where(good, g, 0.0)), 0.0)
+    if not diff.size:
+        return OutputError(name, rms, 0.0)
+    at = tuple(int(i) for i in np.unravel_index(int(diff.argmax()), diff.shape))
+    close = diff <= (0.0 if tolerance is None else tolerance.atol + tolerance.rtol * np.where(good, np.abs(g), 0.0))
+    same = good | (np.isnan(a) & np.isnan(g)) | (a == g)
+    return OutputError(name, rms, float(diff[at]), float((close & same).mean()), at)
 
 
 def judge(
@@ -79,7 +86,7 @@ def judge(
     float32 sum of float16 values is no better than they are. Integers must be equal. AssertionError otherwise.
     """
     if actual.dtype.kind in "iub":
-        testing.assert_mixed(name, actual, golden, dtype)
+        comparators.assert_mixed(name, actual, golden, dtype)
         return
     for standard in standards:
         numbers: Numbers = {}
@@ -96,21 +103,21 @@ def judge(
 
 
 def _within(name: str, actual: np.ndarray, golden: np.ndarray, dtype: str, tolerance: Tolerance) -> None:
-    usual = testing.MIXED_TOLERANCES[dtype]
+    usual = comparators.MIXED_TOLERANCES[dtype]
     if (tolerance.rtol, tolerance.atol, tolerance.worst, tolerance.matched) == (
         usual.rtol, usual.atol, usual.cap, usual.matched,
     ):  # fmt: skip
-        testing.assert_mixed(name, actual, golden, dtype)
+        comparators.assert_mixed(name, actual, golden, dtype)
     else:
         _own_mixed(name, actual, golden, tolerance)
     if tolerance.rms is not None:
-        testing.assert_rms(name, actual, golden, tolerance.rms)
+        comparators.assert_rms(name, actual, golden, tolerance.rms)
 
 
 def _own_mixed(name: str, actual: np.ndarray, golden: np.ndarray, tolerance: Tolerance) -> None:
     """The mixed standard with the numbers of an op_info file."""
     a, g = actual.astype(np.float64), golden.astype(np.float64)
-    testing.assert_rms(name, a, g, np.inf)
+    comparators.assert_rms(name, a, g, np.inf)
     good = np.isfinite(g)
     diff, size = np.abs(a[good] - g[good]), np.abs(g[good])
     matched = float((diff <= tolerance.atol + tolerance.rtol * size).mean()) if diff.size else 1.0

@@ -163,12 +163,14 @@ class PlannedCase:
 
 @dataclass(frozen=True)
 class OutputError:
-    """Distance of one output from another: rms of the difference over rms of the other, and largest absolute
-    difference."""
+    """Distance of one output from another: rms of the difference over rms of the other, largest absolute difference and
+    where it is, and the share of elements within the tolerance (of equal ones, for integers)."""
 
     name: str
     rms: float
     worst: float
+    matched: float = 1.0
+    at: tuple[int, ...] = ()
 
 
 @dataclass

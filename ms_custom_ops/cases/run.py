@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ms_custom_ops.cases.base import case_data, golden_outputs
+from ms_custom_ops.cases.base import case_data, golden_outputs, place_of
 from ms_custom_ops.cases.compare import judge, measure
 from ms_custom_ops.cases.data import make_arrays, numpy_dtype, stored, view
 from ms_custom_ops.cases.model import PlannedCase, Result
 from ms_custom_ops.errors import MsCustomOpsError
+from ms_custom_ops.mistakes import explain
+from ms_custom_ops.registry import resolve
 
 WAYS = ("native", "reference", "mindspore")
 
@@ -36,7 +38,7 @@ def run_case(case: PlannedCase, soc: str, way: str = "native") -> Result:
     except MsCustomOpsError as error:
         _refused(result, error)
     except Exception as error:  # whatever a case meets is a result, not the end of the run
-        result.verdict, result.message = "error", f"{type(error).__name__}: {error}"
+        result.verdict, result.message = "error", explain(error) or f"{type(error).__name__}: {error}"
     else:
         if case.invalid:
             result.verdict, result.message = "fail", f"accepted, but is invalid ({case.invalid})"
@@ -50,7 +52,7 @@ def run_case(case: PlannedCase, soc: str, way: str = "native") -> Result:
 
 def _refused(result: Result, error: MsCustomOpsError) -> None:
     case = result.case
-    result.message = f"{type(error).__name__}: {error}"
+    result.message = f"{type(error).__name__}: {explain(error)}"
     if not case.invalid:
         result.verdict = "error"
     elif case.expected_error not in str(error):
@@ -73,7 +75,12 @@ def _judge(result: Result, golden: list[np.ndarray], outputs: dict[str, np.ndarr
             dtype = case.dtypes.get(source) or source
             if array.dtype != numpy_dtype(dtype):
                 raise AssertionError(f"{ret.name}: dtype is {array.dtype}, should be {dtype}")
-            result.outputs.append(measure(ret.name, array, wanted))
+            if array.shape != wanted.shape:
+                place = place_of(resolve(op.impl.golden))
+                raise AssertionError(f"{ret.name}: the kernel gives shape {array.shape}, the golden {wanted.shape}; "
+                                     f"accepted: {ret.shape_text} from both [{place}]")  # fmt: skip
+            tolerance = None if array.dtype.kind in "iub" else op.tolerance(accuracy)
+            result.outputs.append(measure(ret.name, array, wanted, tolerance))
             judge(op, case.standards, ret.name, array, wanted, dtype, accuracy)
     except AssertionError as error:
         result.verdict, result.message = "fail", str(error)

@@ -168,6 +168,10 @@ def command(
     """Trace the TIK kernel KERNEL (FILE.py:FUNCTION) and run it.
 
     The file may import tbe, te and the package impl it lies in, as on an Ascend host.
+
+    \b
+    Example:
+      ms-custom-ops run kernel.py:double --arg 'float16[1024]' --arg 'float16[1024]' --feed x.npy --out results
     """
     from ms_custom_ops.tik.trace import trace
 

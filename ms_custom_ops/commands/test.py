@@ -3,69 +3,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
-    from ms_custom_ops.cases import CaseFile, PlannedCase, Result
+    from ms_custom_ops.cases import CaseFile, PlannedCase
+    from ms_custom_ops.cases.report import Outcome
     from ms_custom_ops.registry import OpSpec
     from ms_custom_ops.scope import Scope
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+STAGES = ("golden", "kernel", "graph")
 
 
 @click.command("test")
 @click.argument("ops", nargs=-1)
+@click.option("--only", "stage", type=click.Choice(STAGES), default="kernel", help="golden: gradient formulas against "
+              "central differences, no kernel runs; kernel: kernel against golden (default); graph: the same through "
+              "MindSpore in GRAPH mode.")  # fmt: skip
 @click.option("--cases", "files", type=_FILE, multiple=True, help="Case file in the form of ATK; see docs/cases.md.")
 @click.option("--soc", "socs", multiple=True, help="Chip, or all: one of every family the op has; default: all for "
               "OPS, the configured one for case files.")  # fmt: skip
 @click.option("--engine", "engines", type=click.Choice(["native", "reference", "both"]), default="native",
               show_default=True, help="Engine of this package, without MindSpore.")  # fmt: skip
-@click.option("--mindspore", is_flag=True, help="Call the op from MindSpore in GRAPH mode instead.")
+@click.option("--mindspore", is_flag=True, help="The same as --only graph.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of shapes and data.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="Run the first LIMIT cases of each op or "
               "file only, on each chip.")  # fmt: skip
-@click.option("--only", default="*", help="Run the cases whose name this pattern matches, such as 'invalid-*'.")
+@click.option("--case", "pattern", default="*", help="Run the cases whose name this pattern matches, such as "
+              "'invalid-*'.")  # fmt: skip
+@click.option("-n", "processes", type=click.IntRange(min=1), default=1, show_default=True,
+              help="Processes that run the cases of OPS side by side; the engine uses every core in each.")  # fmt: skip
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write a JSON file.")
 @click.option("--quiet", is_flag=True, help="Print failures and the count only.")
 @click.pass_context
 def command(
-    ctx: click.Context, ops: tuple[str, ...], files: tuple[Path, ...], socs: tuple[str, ...], engines: str,
-    mindspore: bool, seed: int, limit: int | None, only: str, report: Path | None, quiet: bool,
+    ctx: click.Context, ops: tuple[str, ...], stage: str, files: tuple[Path, ...], socs: tuple[str, ...], engines: str,
+    mindspore: bool, seed: int, limit: int | None, pattern: str, processes: int, report: Path | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Run the smoke cases of OPS, and the cases of files, against the goldens; without either, of every op.
 
     Exit code 1 when a value is wrong, a case ends in an error, or an invalid call is accepted.
+
+    \b
+    Examples:
+      ms-custom-ops test rms_norm
+      ms-custom-ops test rms_norm --only golden
+      ms-custom-ops test -n 2 --report report.json
+      ms-custom-ops test --cases FILE.yaml --case 'invalid-*' --soc all --engine both
     """
-    from ms_custom_ops.cases import read_cases, run_case
+    from ms_custom_ops.cases import read_cases
     from ms_custom_ops.cases import report as output
 
+    mindspore = mindspore or stage == "graph"
     if mindspore and engines != "native":
         raise click.UsageError(f"--mindspore with --engine {engines}; accepted: one of the two")
     scope: Scope = ctx.obj
     registry = scope.registry()
     names = ops or (() if files else scope.names())
+    if stage == "golden":
+        _goldens(ctx, names, seed)
+        return
     sources: list[OpSpec | CaseFile] = [*(registry.get(op) for op in names), *(read_cases(f, registry) for f in files)]
     # Everything is planned before anything runs: an op without case data is refused at once.
-    plans = [plan for source in sources for plan in _plans(source, socs, seed)]
-    chosen = [plan.cases_like(only) for plan in plans]
-    if not any(chosen):
-        raise click.ClickException(f"no case for these chips and --only {only}")
+    plans = [plan for source in sources for plan in _plans(source, socs, seed, pattern, limit)]
+    if not any(plan.cases for plan in plans):
+        raise click.ClickException(f"no case for these chips and --case {pattern}")
     ways = ("mindspore",) if mindspore else ("native", "reference") if engines == "both" else (engines,)
     if not quiet:
         click.echo(output.line(output.HEADER))
-    results: list[Result] = []
-    for plan, cases in zip(plans, chosen, strict=True):
-        for case, way in ((case, way) for case in cases[:limit] for way in ways):
-            result = run_case(case, plan.soc, way)
-            results.append(result)
-            if not quiet or result.verdict != "pass":
-                click.echo(output.row(result))
-    absent = [name for plan in plans for name in plan.absent if fnmatchcase(name.split("/")[1], only)]
+    results: list[Outcome] = []
+    for result in _outcomes(plans, ways, processes, scope, seed):
+        results.append(result)
+        if not quiet or result.verdict != "pass":
+            click.echo(result.text)
+    absent = [name for plan in plans for name in plan.absent if fnmatchcase(name.split("/")[1], pattern)]
     click.echo(output.summary(results, len(absent)))
     if report is not None:
         about = {"ops": list(names), "files": [str(f) for f in files], "not_run": absent}
@@ -74,35 +93,81 @@ def command(
         ctx.exit(1)
 
 
+def _goldens(ctx: click.Context, names: tuple[str, ...], seed: int) -> None:
+    """Gradient formulas against central differences of the goldens."""
+    from ms_custom_ops.opcheck import Report, opcheck
+
+    report = Report()
+    for name in names:
+        report.extend(opcheck(name, checks=("gradient",), seed=seed))
+    click.echo(str(report))
+    if not report.ok:
+        ctx.exit(1)
+
+
 @dataclass(frozen=True)
 class _Plan:
     """The cases of one op or file on one chip. ``absent``: "op/case/chip" of the op's cases whose dtype the chip
-    does not have."""
+    does not have. ``op``: its name, "" for a file."""
 
+    op: str
     soc: str
     cases: list[PlannedCase]
     absent: list[str]
 
-    def cases_like(self, pattern: str) -> list[PlannedCase]:
-        """Those whose name ``pattern`` matches."""
-        return [case for case in self.cases if fnmatchcase(case.name, pattern)]
+
+def _outcomes(plans: list[_Plan], ways: tuple[str, ...], processes: int, scope: Scope, seed: int) -> Iterator[Outcome]:
+    """Results in the order of the plans."""
+    from ms_custom_ops.cases import run_case
+    from ms_custom_ops.cases.report import outcome
+
+    if processes > 1 and all(plan.op for plan in plans):
+        folders = tuple(str(folder) for folder in scope.folders)
+        with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+            parts = [pool.submit(_run_part, plan.op, plan.soc, [c.name for c in plan.cases], ways, seed, folders)
+                     for plan in plans]  # fmt: skip
+            for part in parts:
+                yield from part.result()
+        return
+    for plan in plans:
+        for case in plan.cases:
+            for way in ways:
+                yield outcome(run_case(case, plan.soc, way))
 
 
-def _plans(source: OpSpec | CaseFile, socs: tuple[str, ...], seed: int) -> list[_Plan]:
+def _run_part(
+    op: str, soc: str, names: list[str], ways: tuple[str, ...], seed: int, folders: tuple[str, ...]
+) -> list[Outcome]:
+    """The cases of one op on one chip, in a process of its own."""
+    from ms_custom_ops.cases import run_case, smoke_cases
+    from ms_custom_ops.cases.report import outcome
+    from ms_custom_ops.registry import get_op, load_package
+
+    for folder in folders:
+        load_package(folder, "--ops")
+    cases = [case for case in smoke_cases(get_op(op), soc, seed) if case.name in names]
+    return [outcome(run_case(case, soc, way)) for case in cases for way in ways]
+
+
+def _plans(source: OpSpec | CaseFile, socs: tuple[str, ...], seed: int, pattern: str, limit: int | None) -> list[_Plan]:
     """One plan per chip; ClickException for an op that has no case on any of them."""
     from ms_custom_ops.cases import CaseFile, file_cases, smoke_cases
+
+    def chosen(cases: list[PlannedCase]) -> list[PlannedCase]:
+        return [case for case in cases if fnmatchcase(case.name, pattern)][:limit]
 
     if isinstance(source, CaseFile):
         if source.notes:
             click.echo(f"{source.path}: without effect here: {', '.join(source.notes)}", err=True)
-        return [_Plan(soc, file_cases(source, soc, seed), []) for soc in _chips(source.op, socs)]
-    plans = []
+        return [_Plan("", soc, chosen(file_cases(source, soc, seed)), []) for soc in _chips(source.op, socs)]
+    plans, there = [], False
     for soc in _chips(source, socs or ("all",)):
         cases = smoke_cases(source, soc, seed)
-        there = [case.name for case in cases]
-        absent = [f"{source.name}/{case.name}/{soc}" for case in source.cases if case.name not in there]
-        plans.append(_Plan(soc, cases, absent))
-    if not any(plan.cases for plan in plans):
+        there = there or bool(cases)
+        names = [case.name for case in cases]
+        absent = [f"{source.name}/{case.name}/{soc}" for case in source.cases if case.name not in names]
+        plans.append(_Plan(source.name, soc, chosen(cases), absent))
+    if not there:
         chips = ", ".join(plan.soc for plan in plans)
         raise click.ClickException(
             f"{source.name}: no case for {chips}; accepted: at least one under cases in {source.location}"

@@ -75,7 +75,7 @@ def assert_close(
 ) -> None:  # fmt: skip
     """Passes if max|ref - tri| <= ``err_atol`` (or ``atol``), else requires rms(ref - tri) / rms(ref) < ``ratio``;
     ``warning`` has no effect, a failure always counts."""
-    from ms_custom_ops.testing import assert_ratio
+    from ms_custom_ops.comparators import assert_ratio
 
     actual, golden = (x.detach().cpu().double().numpy() for x in (tri, ref))
     assert_ratio(prefix, actual, golden, ratio, err_atol if atol is None else atol)

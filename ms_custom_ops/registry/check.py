@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ms_custom_ops.errors import MsCustomOpsError, OpInfoError, describe
+from ms_custom_ops.registry import signatures
 from ms_custom_ops.registry.loader import Registry
 from ms_custom_ops.registry.spec import OpSpec
 from ms_custom_ops.registry.yaml_source import nearest
@@ -64,14 +65,38 @@ def _check_impl(spec: OpSpec) -> list[str]:
         ("impl.tik.entry", spec.impl.entry),
         ("impl.golden", spec.impl.golden),
         ("impl.tiling", spec.impl.tiling),
+        ("public.lower", spec.public.lower if spec.public else ""),
     ):
+        if not dotted:
+            continue
         module, _, function = dotted.partition(":")
         file = find_module(module)
+        if file is not None:
+            try:
+                ast.parse(file.read_text(encoding="utf-8"), str(file))
+            except SyntaxError as error:
+                found.append(
+                    f"{file}:{error.lineno}: op {spec.name}: {key} names this file, which is no Python: {error.msg}"
+                )
+                continue
         if file is None:
             found.append(f"{spec.location}: op {spec.name}: {key} names the module '{module}', which does not exist")
         elif function and not defines(file, function):
             found.append(f"{spec.location}: op {spec.name}: {key} names '{function}', which {file} does not define")
+        else:
+            found += _check_form(spec, key, file, function)
     return found
+
+
+def _check_form(spec: OpSpec, key: str, file: Path, function: str) -> list[str]:
+    """docs/signatures.md."""
+    if key == "impl.tik.entry":
+        return signatures.check_entry(spec, file, function)
+    if key == "impl.golden":
+        return signatures.check_golden(spec, file, function) + signatures.check_cases_file(spec, file)
+    if key == "public.lower":
+        return signatures.check_lowering(spec, file, function)
+    return signatures.check_plan(spec, file)
 
 
 def _check_chips(spec: OpSpec) -> list[str]:
@@ -82,6 +107,25 @@ def _check_chips(spec: OpSpec) -> list[str]:
         for key in spec.target.soc
         if key not in known
     ]
+
+
+def _check_dtypes(spec: OpSpec) -> list[str]:
+    """Every dtype of a chip has a row of dtype_format, and every row a chip that has its dtypes."""
+    rows = [{row.codes[name] for name in spec.dtype_group if name in row.codes} for row in spec.dtype_rows]
+    group = ", ".join(spec.dtype_group)
+    found = [
+        f"{spec.location}: op {spec.name}: target.soc.{soc} lists {code}, but no row of dtype_format has {group} in "
+        f"{code}; write: a row with {code}, or take {code} away from {soc}"
+        for soc, codes in spec.target.soc.items()
+        for code in codes
+        if not any(code in row for row in rows)
+    ]
+    for codes in rows:
+        if not any(codes <= set(chip) for chip in spec.target.soc.values()):
+            found.append(f"{spec.location}: op {spec.name}: the row of dtype_format with {group} in "
+                         f"{', '.join(sorted(codes))} holds on no chip of target.soc; write: the dtype at a chip, or "
+                         "take the row away")  # fmt: skip
+    return found
 
 
 def _check_cases(spec: OpSpec, registry: Registry) -> list[str]:
@@ -138,7 +182,10 @@ def check_registry(registry: Registry, names: Sequence[str] = ()) -> list[str]:
     for name in names or [*registry.ops, *registry.broken]:
         if name in registry.broken:
             found += registry.broken[name].splitlines()
+            if name in registry.partial:
+                spec = registry.partial[name]
+                found += _check_chips(spec) + _check_dtypes(spec) + _check_impl(spec)
             continue
         spec = registry.get(name)
-        found += _check_chips(spec) + _check_impl(spec) + _check_cases(spec, registry)
+        found += _check_chips(spec) + _check_dtypes(spec) + _check_impl(spec) + _check_cases(spec, registry)
     return found

@@ -242,6 +242,7 @@ def _combine() -> Registry:
     global _combined
     _discover()
     registries = [package.registry for package in _packages.values()]
+    partial = {name: spec for registry in registries for name, spec in registry.partial.items()}
     if len(registries) == 1:
         _combined = registries[0]
     else:
@@ -253,7 +254,7 @@ def _combine() -> Registry:
             broken.update(registry.broken)
             locations.update(registry.locations)
         folder = ", ".join(registry.folder for registry in registries)
-        _combined = Registry(folder, _frozen(ops), _frozen(broken), _frozen(locations))
+        _combined = Registry(folder, _frozen(ops), _frozen(broken), _frozen(locations), partial)
     return _combined
 
 

@@ -4,6 +4,8 @@ table."""
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -70,15 +72,24 @@ def _cell(text: str) -> str:
 
 
 def doc_table(spec: OpSpec) -> str:
-    """Markdown: the op's text, its arguments, returns, constraints, chips and gradient."""
-    lines = [
-        f"# {spec.name}",
-        "",
-        spec.doc,
-        "",
-        "| argument | shape or type | dtype | default | meaning |",
-        "|---|---|---|---|---|",
-    ]
+    """Markdown: the function that people call, where the op has one of its own, then the primitive, chips, gradient."""
+    lines = [f"# {spec.name}", "", spec.doc, ""]
+    if spec.public is not None:
+        lines += public_table(spec, spec.public)
+        name = spec.class_name
+        lines += [
+            "",
+            f"## The primitive {name}",
+            "",
+            "What the kernel takes; the function above brings calls to it.",
+            "",
+        ]
+    return "\n".join(lines + _primitive_table(spec))
+
+
+def _primitive_table(spec: OpSpec) -> list[str]:
+    """Arguments, returns, constraints, chips, gradient."""
+    lines = ["| argument | shape or type | dtype | default | meaning |", "|---|---|---|---|---|"]
     for arg in spec.args:
         dtypes = " ".join(dict.fromkeys(row.codes[arg.name] for row in spec.dtype_rows)) if arg.is_tensor else ""
         form = arg.shape_text if arg.is_tensor else arg.kind
@@ -90,8 +101,6 @@ def doc_table(spec: OpSpec) -> str:
         lines.append(f"| {ret.name} | {_cell(ret.shape_text)} | {dtypes} | {_cell(ret.doc)} |")
     lines += [""] + [f"* {name} = `{expr.text}`" for name, expr in spec.symbols.items()]
     lines += [f"* `{item.expr.text}`: {item.msg}" for item in spec.constraints]
-    if spec.public is not None:
-        lines += _public_table(spec.public)
     lines += ["", "| chip | dtypes |", "|---|---|"]
     lines += [f"| {soc} | {' '.join(codes)} |" for soc, codes in spec.target.soc.items()]
     if spec.bprop is None:
@@ -102,20 +111,67 @@ def doc_table(spec: OpSpec) -> str:
         ]
         if spec.bprop.non_differentiable:
             lines.append(f"\nNo gradient (zeros): {', '.join(spec.bprop.non_differentiable)}.")
-    return "\n".join(lines)
+    return lines
 
 
-def _public_table(public: PublicSpec) -> list[str]:
-    """What the public function takes: shapes by condition, dtypes, rules."""
-    lines = ["", "Public function:", "", "| argument | shape or type | dtype | default |", "|---|---|---|---|"]
+def public_table(spec: OpSpec, public: PublicSpec) -> list[str]:
+    """What the public function takes and gives: signature, shapes by condition, dtypes, defaults, rules."""
+    found = function_source(spec.function_name)
+    defaults, lines = {}, [f"## The function mco.ops.{spec.function_name}", ""]
+    if found is not None:
+        defaults = _defaults(found)
+        lines += ["```python", f"mco.ops.{spec.function_name}({_signature(found)})", "```", ""]
+    lines += ["| argument | shape or type | dtype | default |", "|---|---|---|---|"]
     for arg in public.args:
-        form = "; ".join(
-            ("" if condition is None else f"{condition.text}: ") + "(" + ", ".join(dim.text for dim in dims) + ")"
-            for condition, dims in arg.shapes
-        )
-        form = f"broadcasts to {form}" if arg.broadcast else form
-        lines.append(f"| {arg.name} | {_cell(form)} | {' '.join(arg.dtypes)} | {'`None`' if arg.optional else ''} |")
+        form = f"broadcasts to {_forms(arg.shapes)}" if arg.broadcast else _forms(arg.shapes)
+        default = f"`{defaults.get(arg.name, 'None')}`" if arg.optional else ""
+        lines.append(f"| {arg.name} | {_cell(form)} | {' '.join(arg.dtypes)} | {default} |")
     for attr in public.attributes:
-        default = f"`{attr.default!r}`" if attr.has_default else ""
+        default = f"`{defaults.get(attr.name, repr(attr.default))}`" if attr.has_default else ""
         lines.append(f"| {attr.name} | {attr.kind} | | {default} |")
-    return [*lines, "", *(f"* `{item.expr.text}`: {item.msg}" for item in public.constraints)]
+    known = {item.name for item in (*public.args, *public.attributes)}
+    lines += [f"| {name} | | | `{text}` |" for name, text in defaults.items() if name not in known]
+    lines += ["", "| return | shape | dtype | given |", "|---|---|---|---|"]
+    for ret in public.returns:
+        given = f"with {ret.present_if}" if ret.present_if else "always"
+        lines.append(f"| {ret.name} | {_cell(_forms(ret.shapes))} | {ret.dtype_from} | {given} |")
+    lines += ["", *(f"* `{item.expr.text}`: {item.msg}" for item in public.constraints)]
+    text = ast.get_docstring(found) if found is not None else None
+    return [*lines, "", "```text", text, "```"] if text else lines
+
+
+def _forms(shapes: Any) -> str:
+    return "; ".join(
+        ("" if condition is None else f"{condition.text}: ") + "(" + ", ".join(dim.text for dim in dims) + ")"
+        for condition, dims in shapes
+    )
+
+
+def function_source(name: str) -> ast.FunctionDef | None:
+    """Syntax tree of a public function, found without importing MindSpore; None where there is none of this name."""
+    for path in sorted((Path(__file__).parents[1] / "mindspore").glob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if f"def {name}(" in text and path.stem != "patch":
+            for node in ast.parse(text).body:
+                if isinstance(node, ast.FunctionDef) and node.name == name:
+                    return node
+    return None
+
+
+def _defaults(function: ast.FunctionDef) -> dict[str, str]:
+    """Parameter -> text of its default, of those that have one."""
+    args = function.args
+    positional = [*args.posonlyargs, *args.args]
+    pairs = list(zip(positional[len(positional) - len(args.defaults) :], args.defaults, strict=True))
+    pairs += [(a, d) for a, d in zip(args.kwonlyargs, args.kw_defaults, strict=True) if d is not None]
+    return {arg.arg: ast.unparse(default) for arg, default in pairs}
+
+
+def _signature(function: ast.FunctionDef) -> str:
+    defaults, args = _defaults(function), function.args
+    names = [a.arg for a in (*args.posonlyargs, *args.args)]
+    parts = [f"{n}={defaults[n]}" if n in defaults else n for n in names]
+    if args.kwonlyargs:
+        parts.append("*")
+        parts += [f"{a.arg}={defaults[a.arg]}" if a.arg in defaults else a.arg for a in args.kwonlyargs]
+    return ", ".join(parts)

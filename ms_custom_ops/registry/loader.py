@@ -30,12 +30,14 @@ class Registry:
     """Ops by name, in the order of the names.
 
     ``broken``: op -> findings, of users' ops that cannot be used. ``locations``: op -> ``file:line``, of all ops.
+    ``partial``: broken op -> what could be read of it, for findings of other kinds.
     """
 
     folder: str
     ops: Mapping[str, OpSpec]
     broken: Mapping[str, str] = field(default_factory=dict)
     locations: Mapping[str, str] = field(default_factory=dict)
+    partial: Mapping[str, OpSpec] = field(default_factory=dict)
 
     def get(self, name: str) -> OpSpec:
         """The op called ``name``.
@@ -115,6 +117,7 @@ class _Folder:
         self.findings = Findings()
         self.sources: dict[str, Source] = {}
         self.specs: dict[str, OpSpec] = {}
+        self.partial: dict[str, OpSpec] = {}
 
     def read(self, files: list[Path]) -> None:
         for path in files:
@@ -122,11 +125,14 @@ class _Folder:
         written = {name: spec.raw for name, spec in self.user.base.items()} if self.user else {}
         incomplete = inherit(self.sources, written, self.findings)
         for name, source in self.sources.items():
-            spec = None if name in incomplete else read_op(source, name, self.findings)
-            if spec is not None:
-                self.specs[name] = self.user.place(spec) if self.user else spec
+            if name in incomplete:
+                continue
+            spec, good = read_op(source, name, self.findings)
+            (self.specs if good else self.partial)[name] = self.user.place(spec) if self.user else spec
         base = self.user.base if self.user else {}
         ops, declared = {**base, **self.specs}, {*base, *self.sources}
+        for name, spec in self.partial.items():  # for what else is wrong; the op is broken already
+            resolve_bprop(OpReader(self.sources[name], name, self.findings), spec, {**self.partial, **ops}, declared)
         for name, spec in self.specs.items():
             reader = OpReader(self.sources[name], name, self.findings)
             self.specs[name] = replace(spec, bprop=resolve_bprop(reader, spec, ops, declared))
@@ -192,7 +198,10 @@ class _Folder:
         locations = {name: source.where(name) for name, source in self.sources.items()}
         locations |= {name: found[0].split(": ")[0] for name, found in broken.items() if name not in locations}
         texts = {name: "\n".join(found) for name, found in broken.items()}
-        return Registry(str(folder), MappingProxyType(ops), MappingProxyType(texts), MappingProxyType(locations))
+        partial = {**self.partial, **{name: spec for name, spec in self.specs.items() if name in broken}}
+        return Registry(
+            str(folder), MappingProxyType(ops), MappingProxyType(texts), MappingProxyType(locations), partial
+        )
 
 
 def gradient_order(ops: Mapping[str, OpSpec]) -> list[str]:

@@ -22,8 +22,8 @@ from ms_custom_ops.registry.spec import OpSpec
 from ms_custom_ops.registry.yaml_source import Findings, Source
 
 
-def read_op(source: Source, name: str, findings: Findings) -> OpSpec | None:
-    """One OpSpec, or None when the entry cannot be used; the reasons are in ``findings``."""
+def read_op(source: Source, name: str, findings: Findings) -> tuple[OpSpec, bool]:
+    """What could be read of one op, and whether it can be used; the reasons against it are in ``findings``."""
     before = len(findings.items)
     reader = OpReader(source, name, findings)
     identifier(reader, name, (), "op name")
@@ -41,9 +41,8 @@ def read_op(source: Source, name: str, findings: Findings) -> OpSpec | None:
     parts = read_sections(reader, args, returns)
     constraints = read_constraints(reader, names, tensors)
     public = read_public(reader, args, constraints)
-    if len(findings.items) > before:
-        return None
-    return OpSpec(
+    good = len(findings.items) == before
+    spec = OpSpec(
         name=name,
         args=args,
         returns=returns,
@@ -54,3 +53,4 @@ def read_op(source: Source, name: str, findings: Findings) -> OpSpec | None:
         public=public,
         **parts,
     )
+    return spec, good

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ms_custom_ops.errors import TikError
+from ms_custom_ops.errors import SignatureError, TikError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.passes import apply
 from ms_custom_ops.soc import current_soc, use_soc
@@ -28,6 +28,21 @@ def _named(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], na
     return kwargs
 
 
+def _check_arguments(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], name: str) -> None:
+    """SignatureError unless a plain function takes the arguments; a decorated one says that itself."""
+    if not inspect.isfunction(function) or hasattr(function, "__wrapped__"):
+        return
+    try:
+        inspect.signature(function).bind(*args, **_named(function, args, kwargs, name))
+    except TypeError as error:
+        parameters = ", ".join(inspect.signature(function).parameters)
+        code = function.__code__
+        raise SignatureError(
+            describe(f"trace: {name}", "arguments", f"{len(args) + len(kwargs)}, {error}", f"({parameters})"),
+            f"{code.co_filename}:{code.co_firstlineno}",
+        ) from None
+
+
 def trace(function: Callable[..., Any], *args: Any, soc: str | None = None, **kwargs: Any) -> ir.Program:
     """Program of the kernel that ``function(*args, **kwargs)`` builds for chip ``soc`` (default: the current
     one).
@@ -37,6 +52,7 @@ def trace(function: Callable[..., Any], *args: Any, soc: str | None = None, **kw
     SocError for an unknown chip, and whatever the kernel itself raises.
     """
     name = getattr(function, "__qualname__", None) or type(function).__name__
+    _check_arguments(function, args, kwargs, name)
     chip = use_soc(soc) if soc is not None else contextlib.nullcontext()
     collected: list[Any] = []
     token = _collector.set(collected)

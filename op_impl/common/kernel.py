@@ -8,9 +8,11 @@ spreads the plan's tasks over the cores.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from ms_custom_ops import tik
+from ms_custom_ops.errors import SignatureError, describe
+from ms_custom_ops.mistakes import author_location
 from ms_custom_ops.op_impl.common.cube import CubeUnit, Fractals
 from ms_custom_ops.op_impl.common.rows import RowUnit
 from ms_custom_ops.op_impl.common.scalar import ScalarUnit
@@ -31,6 +33,12 @@ class Kernel:
     """Outputs that start as zeros and are added to."""
 
     def __init__(self, call: KernelCall, plan: Any):
+        lacking = [name for name in ("problem", "soc", "buffers", "split") if not hasattr(plan, name)]
+        if lacking:
+            raise SignatureError(describe(call.op, f"plan of the kernel {type(self).__name__}",
+                                          f"a {type(plan).__name__} without {', '.join(lacking)}",
+                                          "a frozen dataclass with problem, soc, buffers and split"),
+                                 author_location())  # fmt: skip
         self.call = call
         self.plan = plan
         self.problem = plan.problem
@@ -39,7 +47,7 @@ class Kernel:
         self.scalar = ScalarUnit(self.tik)
         self.buffers = Buffers(self.tik, plan)
         self.core: Any = None
-        self.gm: dict[str, Any] = {}
+        self.gm: dict[str, Any] = _GlobalTensors(call.op)
         self._inputs = [self._declare(name) for name in call.inputs]
         self._outputs = [self._declare(name, is_atomic_add=name in self.summed) for name in call.outputs]
 
@@ -73,7 +81,15 @@ class Kernel:
 
     def task(self, index: Any) -> None:
         """Task ``index`` of the core split."""
-        raise NotImplementedError
+        raise SignatureError(
+            describe(
+                self.call.op,
+                f"class {type(self).__name__}",
+                "without a task",
+                "def task(self, index), what the kernel does with one task",
+            ),
+            author_location(),
+        )
 
     def finish(self) -> None:
         """What every core does once, after its tasks."""
@@ -90,8 +106,20 @@ class Kernel:
             body(self.scalar.hold(first + turn))
 
 
+class _GlobalTensors(dict[str, Any]):
+    """Tensors in GM by name, with an error that says what is there."""
+
+    def __init__(self, op: str):
+        super().__init__()
+        self._op = op
+
+    def __missing__(self, name: str) -> NoReturn:
+        accepted = f"one of the call or a workspace: {', '.join(self)}"
+        raise SignatureError(describe(self._op, "tensor in GM", repr(name), accepted), author_location())
+
+
 class CubeKernel(Kernel):
-    """A kernel with products: the cube, fractals in GM, rows of score tiles.
+    """A kernel with products: the cube, fractals in GM, and ``rows`` of tiles where the plan has a buffer ``turn``.
 
     On chips whose cube and vector cores are split, what goes from one to the other passes through an exchange in GM:
     per block one float32 tile of the size of the largest L0C buffer and one tile of the operands' dtype of that of the
@@ -113,7 +141,8 @@ class CubeKernel(Kernel):
         super().prepare()
         soc = self.plan.soc
         self.fractals = Fractals(self.tik, soc)
-        self.rows = RowUnit(self.tik, self.vector, self.buffers["turn"])
+        if any(b.name == "turn" for b in self.plan.buffers):
+            self.rows = RowUnit(self.tik, self.vector, self.buffers["turn"])
         self.exchange = half = None
         if soc.split_core:
             self.exchange = Tile(self.gm["exchange_wide"], self.core * self.largest("l0c"))

@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from ms_custom_ops import tik
+from ms_custom_ops.errors import SignatureError, describe
+from ms_custom_ops.mistakes import author_location
 
 SCOPE_OF = {"ub": tik.scope_ubuf, "l1": tik.scope_cbuf, "l0a": tik.scope_ca, "l0b": tik.scope_cb, "l0c": tik.scope_cc}
 
@@ -42,7 +44,19 @@ class Buffers:
         self._live: dict[str, Tile] = {}
 
     def __getitem__(self, name: str) -> Tile:
-        return self._live[name]
+        """The buffer; SignatureError for one that the plan does not list, or whose phase is not entered."""
+        found = self._live.get(name)
+        return found if found is not None else self._absent(name)
+
+    def _absent(self, name: str) -> NoReturn:
+        phase = {b.name: b.phase for b in self._plan.buffers}.get(name)
+        if phase is not None:
+            where = f"with self.buffers.phase({phase!r}): around it" if phase else "its use in task, prepare or finish"
+            accepted = f"a buffer that is alive; write: {where}"
+        else:
+            accepted = f"one of the plan: {', '.join(b.name for b in self._plan.buffers)}; write: BufferSpec({name!r}, "
+            accepted += "scope, dtype, elements) into the plan's buffers"
+        raise SignatureError(describe("kernel", "buffer", repr(name), accepted), author_location())
 
     def _allocate(self, phase: str) -> list[str]:
         names = []

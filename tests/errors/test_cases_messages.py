@@ -224,7 +224,7 @@ def test_no_file(tmp_path):
     ("arguments", "code", "text"),
     [
         (["flash_attention", "--mindspore", "--engine", "both"], 2, "--mindspore with --engine both; accepted: one"),
-        (["flash_attention", "--only", "nothing"], 1, "no case for these chips and --only nothing"),
+        (["flash_attention", "--case", "nothing"], 1, "no case for these chips and --case nothing"),
         (["flash_attentio"], 1, "op name is 'flash_attentio'; accepted: nearest known: 'flash_attention'"),
         (["flash_attention", "--soc", "Ascend9"], 1, "Ascend9"),
         (["--cases", "none.yaml"], 2, "none.yaml"),

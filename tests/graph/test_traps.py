@@ -66,7 +66,7 @@ def test_error_of_a_kernel_surfaces_at_compile(mode: str, monkeypatch: pytest.Mo
     def refuse(call: compiler.Call) -> None:
         raise TikError("data_move: burst is 0; accepted: 1 to 65535", "fwd.py:7")
 
-    monkeypatch.setattr(compiler, "_memory", {})
+    monkeypatch.setattr(compiler, "_memory", compiler._Memory())
     monkeypatch.setattr(compiler, "default_cache", lambda: ProgramCache(None))
     with monkeypatch.context() as patch:
         patch.setattr(compiler, "_trace", refuse)

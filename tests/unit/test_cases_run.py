@@ -47,7 +47,7 @@ def test_the_own_file_passes(soc, tmp_path):
 
 @pytest.mark.parametrize("pattern", ["B1-H1-N1-C8-F32-*", "B1-H2-N3-C24-BF16-*", "B1-H3-N2-C3-F16-r1"])
 def test_both_engines(pattern):
-    code, output = command("--cases", str(SEGSUM), "--engine", "both", "--only", pattern, "--soc", "Ascend910B1")
+    code, output = command("--cases", str(SEGSUM), "--engine", "both", "--case", pattern, "--soc", "Ascend910B1")
     assert code == 0, output
     assert "reference" in output and "native" in output
 
@@ -58,14 +58,14 @@ def test_both_engines(pattern):
 def test_through_mindspore(pattern, tmp_path, monkeypatch):
     pytest.importorskip("mindspore")
     monkeypatch.chdir(tmp_path)
-    code, output = command("--cases", str(SEGSUM), "--mindspore", "--only", pattern, "--soc", "Ascend910B1")
+    code, output = command("--cases", str(SEGSUM), "--mindspore", "--case", pattern, "--soc", "Ascend910B1")
     assert code == 0 and "mindspore" in output, output
 
 
 def test_primitive_through_mindspore(tmp_path, monkeypatch):
     pytest.importorskip("mindspore")
     monkeypatch.chdir(tmp_path)
-    code, output = command("flash_attention", "--mindspore", "--only", "[rg]*", "--soc", "Ascend910A")
+    code, output = command("flash_attention", "--mindspore", "--case", "[rg]*", "--soc", "Ascend910A")
     assert code == 0 and "2 case(s): 2 passed" in output, output
 
 
@@ -101,7 +101,7 @@ def test_wrong_values_fail_with_exit_code_1(monkeypatch, tmp_path):
 
     monkeypatch.setattr(run, "_engine", slightly_off)
     report = tmp_path / "report.json"
-    arguments = ("--cases", str(SEGSUM), "--only", "B1-H1-N1-C16-F32-r*", "--report", str(report))
+    arguments = ("--cases", str(SEGSUM), "--case", "B1-H1-N1-C16-F32-r*", "--report", str(report))
     code, output = command(*arguments, "--soc", "Ascend910B1")
     assert code == 1 and "3 case(s): 0 passed" in output
     assert "    ddt: rms error ratio 0.00" in output and "is not below 0.0001" in output
@@ -147,7 +147,7 @@ def test_an_error_in_a_good_call_is_an_error(tmp_path):
     text = SEGSUM.read_text(encoding="utf-8").replace("valid: {values: [C]}", "valid: {values: [C + 1]}")
     text = text.replace("dtype_numbers: 15", "dtype_numbers: 0")
     path.write_text(text, encoding="utf-8")
-    code, output = command("--cases", str(path), "--only", "B1-H1-N1-C16-F32-r0")
+    code, output = command("--cases", str(path), "--case", "B1-H1-N1-C16-F32-r0")
     assert code == 1 and "1 error(s)" in output and "OpArgumentError: bwd_segsum_dadt: " in output
 
 

@@ -179,9 +179,19 @@ def test_errors(kernel: str, entry: str, arguments: tuple[str, ...], message: st
     assert re.search(message, text), text
 
 
-def test_an_error_of_the_kernel_itself_passes_through(kernel: str) -> None:
+def test_an_error_of_the_kernel_itself_is_one_line_with_its_place(kernel: str) -> None:
     result = run(f"{kernel}:refuse", "--arg", "reason=because of 3")
-    assert isinstance(result.exception, ValueError) and str(result.exception) == "because of 3"
+    assert result.exit_code == 1 and re.search(
+        r"Error: refuse: ValueError: because of 3 \[.*scale.py:\d+\]\n", result.output
+    )
+
+
+def test_an_argument_too_few_names_the_entry_and_its_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "two.py"
+    path.write_text("def two(x, y):\n    pass\n")
+    result = run(f"{path}:two", "--arg", "1")
+    assert result.exit_code == 1
+    assert f"trace: two: arguments is 1, missing a required argument: 'y'; accepted: (x, y) [{path}:1]" in result.output
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def traced(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[compiler.Cal
 
     monkeypatch.setattr(compiler, "_trace", counting)
     monkeypatch.setattr(compiler, "default_cache", lambda: ProgramCache(tmp_path / "cache"))
-    monkeypatch.setattr(compiler, "_memory", {})
+    monkeypatch.setattr(compiler, "_memory", compiler._Memory())
     return calls
 
 

@@ -158,7 +158,7 @@ def test_rewritten_by_amp_o1_beside_other_models(tmp_path: Path) -> None:
 
 def test_reference_engine_too() -> None:
     command = [sys.executable, "-c", COMMAND, "test", "rms_norm", "rms_norm_grad", "--engine", "reference"]
-    command += ["--soc", "Ascend910B1", "--only", "one_block"]
+    command += ["--soc", "Ascend910B1", "--case", "one_block"]
     done = subprocess.run(command, cwd=EXAMPLE, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and "2 passed" in done.stdout, done.stdout + done.stderr
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from ms_custom_ops.soc.table import Soc
 from ms_custom_ops.tiling.budget import BufferSpec, align, require
-from ms_custom_ops.tiling.segsum import vector_cores
-from ms_custom_ops.tiling.split import CoreSplit
+from ms_custom_ops.tiling.split import CoreSplit, vector_cores
 
 LANES = 64  # float32 elements that one repeat of a vector instruction handles
 BLOCK = 8  # float32 elements of a 32-byte block, the unit of data_move

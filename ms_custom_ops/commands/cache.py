@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ms-custom-ops cache``: the folder of compiled Programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.group("cache")
+def command() -> None:
+    """Size, contents, health and limit of the folder of compiled Programs.
+
+    \b
+    Examples:
+      ms-custom-ops cache size
+      ms-custom-ops cache list flash_attention
+      ms-custom-ops cache verify && ms-custom-ops cache limit 200
+    """
+
+
+def _folder() -> Path:
+    from ms_custom_ops.config import config
+
+    folder = config().cache_dir
+    if folder is None:
+        raise click.ClickException("the program cache is off (MS_CUSTOM_OPS_CACHE_DIR); accepted: a folder there")
+    return folder
+
+
+@command.command("size")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def size(as_json: bool) -> None:
+    """Folder, number of Programs, bytes, limit."""
+    from ms_custom_ops.cache import entries
+    from ms_custom_ops.config import config
+
+    folder = _folder()
+    found = entries(folder)
+    about = {"folder": str(folder), "programs": len(found), "bytes": sum(e.size for e in found),
+             "limit_bytes": config().cache_limit_bytes}  # fmt: skip
+    limit = f"limit {about['limit_bytes'] / 2**20:.0f} MiB" if about["limit_bytes"] else "no limit"
+    click.echo(json.dumps(about) if as_json
+               else f"{folder}: {len(found)} Programs, {about['bytes'] / 2**20:.1f} MiB, {limit}")  # fmt: skip
+
+
+@command.command("list")
+@click.argument("op", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_entries(op: str | None, as_json: bool) -> None:
+    """Every Program (of OP): bytes, last use, chip, tensors."""
+    from ms_custom_ops.cache import entries
+
+    rows = [e for e in entries(_folder()) if op in (None, e.op)]
+    if as_json:
+        click.echo(json.dumps([vars(e) for e in rows], indent=1, default=str))
+        return
+    for entry in rows:
+        click.echo(f"{entry.op:<28} {entry.size:>9}  {entry.used:%Y-%m-%d %H:%M}  {entry.soc:<14} {entry.tensors}")
+
+
+@command.command("verify")
+def verify() -> None:
+    """Read every Program; exit code 1 when one is damaged (it would be traced again, not used)."""
+    from ms_custom_ops.cache import damage, entries
+
+    found = entries(_folder())
+    bad = [(entry.path, text) for entry in found if (text := damage(entry))]
+    for path, text in bad:
+        click.echo(f"{path}: {text}")
+    if bad:
+        raise click.ClickException(f"{len(bad)} of {len(found)} Programs are damaged; write: ms-custom-ops cache clear")
+    click.echo(f"{len(found)} Programs, all good")
+
+
+@command.command("clear")
+@click.argument("op", required=False)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def clear(op: str | None, yes: bool) -> None:
+    """Delete every Program (of OP)."""
+    from ms_custom_ops.cache import entries
+
+    rows = [e for e in entries(_folder()) if op in (None, e.op)]
+    if rows and not yes:
+        click.confirm(f"delete {len(rows)} Programs in {_folder()}?", abort=True)
+    for entry in rows:
+        entry.path.unlink(missing_ok=True)
+    click.echo(f"{len(rows)} Programs deleted")
+
+
+@command.command("limit")
+@click.argument("megabytes", type=click.IntRange(min=1))
+def limit(megabytes: int) -> None:
+    """Delete the least recently used Programs until MEGABYTES are left. MS_CUSTOM_OPS_CACHE_LIMIT_MB keeps it so."""
+    from ms_custom_ops.cache import ProgramCache, entries
+
+    folder = _folder()
+    before = len(entries(folder))
+    ProgramCache(folder, megabytes << 20).trim()
+    click.echo(f"{before - len(entries(folder))} Programs deleted; to keep this limit: "
+               f"export MS_CUSTOM_OPS_CACHE_LIMIT_MB={megabytes}")  # fmt: skip

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ms-custom-ops compile``: trace every declared case ahead of time."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import click
+
+from ms_custom_ops.scope import Scope
+
+
+@click.command("compile")
+@click.argument("ops", nargs=-1)
+@click.option("--soc", "socs", multiple=True, help="Chip; default: one of every family that an op has.")
+@click.option("-j", "jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option(
+    "--scheduler", default=None, metavar="tcp://HOST:PORT", help="Dask scheduler whose workers trace instead."
+)
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=None,
+              help="Folder of the Programs; default: the program cache.")  # fmt: skip
+@click.option("--target", type=click.Choice(["engine", "tbe"]), default="engine", show_default=True,
+              help="tbe also writes a vendor package of TIK kernels, into --out.")  # fmt: skip
+@click.option("--vendor", default="ms_custom_ops", show_default=True, help="Name of the vendor package.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest.")
+@click.pass_context
+def command(
+    ctx: click.Context, ops: tuple[str, ...], socs: tuple[str, ...], jobs: int, scheduler: str | None,
+    out: Path | None, target: str, vendor: str, as_json: bool,
+) -> None:  # fmt: skip
+    """Trace every case of OPS (default: all) on every chip into the program cache, and write manifest.json there.
+
+    What is there already is not traced again. The manifest names every Program with its SHA-256.
+
+    \b
+    Examples:
+      ms-custom-ops compile -j 2
+      ms-custom-ops compile flash_attention --soc Ascend910B1 --out build
+      ms-custom-ops compile --scheduler tcp://localhost:8786
+      ms-custom-ops compile my_scale --target tbe --out build && ms-custom-ops install build --path vendors
+    """
+    from tqdm import tqdm
+
+    from ms_custom_ops.batch.compile import compile_items, items_of, write_manifest
+    from ms_custom_ops.cache import ProgramCache
+    from ms_custom_ops.config import config
+
+    scope: Scope = ctx.obj
+    registry = scope.registry()
+    folder = out or config().cache_dir
+    if folder is None:
+        raise click.ClickException("the program cache is off (MS_CUSTOM_OPS_CACHE_DIR); accepted: --out FOLDER")
+    if target == "tbe" and out is None:
+        raise click.UsageError("--target tbe without --out; accepted: --out FOLDER")
+    names = list(ops or scope.names())
+    items = items_of(registry, names, socs)
+    start = time.perf_counter()
+    with tqdm(total=len(items), unit="case", disable=None, leave=False) as bar:
+        outcome = compile_items(
+            items,
+            ProgramCache(folder),
+            jobs,
+            scheduler,
+            tuple(str(f) for f in scope.folders),
+            lambda count: bar.update(count) and None,
+        )
+    path = write_manifest(outcome, folder)
+    if as_json:
+        click.echo(json.dumps(outcome.manifest(), indent=1))
+    for item, text in outcome.failed.items():
+        click.echo(f"{item}: {text}", err=True)
+    click.echo(f"{len(outcome.entries)} Programs of {len(names)} op(s), {outcome.traced} traced, "
+               f"{time.perf_counter() - start:.1f} s: {path}", err=as_json)  # fmt: skip
+    if outcome.failed:
+        raise click.ClickException(f"{len(outcome.failed)} case(s) could not be compiled")
+    if target == "tbe":
+        _write_tbe(ctx, [registry.get(name) for name in names], folder, vendor)
+
+
+def _write_tbe(ctx: click.Context, specs: list, folder: Path, vendor: str) -> None:
+    from ms_custom_ops.batch.vendor import write_package
+    from ms_custom_ops.config import config
+
+    for path in write_package(specs, folder, vendor):
+        click.echo(f"wrote {path}")
+    if config().cann is None:
+        click.echo(
+            "not run: binaries of the kernels (kernel_meta/*.o, *.json), which CANN's compiler makes on the host "
+            "with CANN when the package is used there; no CANN on this machine (ASCEND_HOME_PATH)",
+            err=True,
+        )
+        ctx.exit(3)

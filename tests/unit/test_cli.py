@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: its verbs, exit codes, JSON, and what new, compile, cache and doctor do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import ms_custom_ops
+import ms_custom_ops.batch.compile as batch
+from ms_custom_ops import compiler
+from ms_custom_ops.cache import entries
+from ms_custom_ops.cli import main
+
+VERBS = ("cache", "check", "compile", "doctor", "gen", "info", "install", "list", "new", "run", "test")
+
+
+def command(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+def test_python_m_and_version():
+    done = subprocess.run([sys.executable, "-m", "ms_custom_ops", "--version"], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == f"ms-custom-ops, version {ms_custom_ops.__version__}\n"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_every_verb_has_an_example(verb):
+    result = command(verb, "--help")
+    assert result.exit_code == 0 and f"ms-custom-ops {verb}" in result.output
+
+
+def test_help_lists_verbs_and_exit_codes():
+    output = " ".join(command("--help").output.split())
+    assert all(f" {verb} " in output for verb in VERBS)
+    assert "0 all good; 1 something was found wrong" in output and "bash_source" in output
+
+
+def test_a_verb_that_is_none():
+    result = command("tset")
+    assert result.exit_code == 2 and "no verb 'tset'; accepted: " in result.output and "nearest: test" in result.output
+
+
+def test_json_of_list_info_and_check():
+    rows = json.loads(command("list", "--json").output)
+    (row,) = [row for row in rows if row["name"] == "flash_attention"]
+    assert row["gradient"] == ["flash_attention_grad"] and row["chips"]["Ascend910A"] == ["F16"]
+    assert "args" in json.loads(command("info", "flash_attention", "--json").output)
+    assert json.loads(command("check", "segsum_decay", "--json").output) == []
+
+
+def test_info_is_about_the_function_that_people_call():
+    text = command("info", "flash_attention").output
+    function, primitive = text.split("## The primitive FlashAttention")
+    assert "mco.ops.flash_attention(query, key, value, attn_mask=None" in function
+    assert "| scale_value | float | | `None` |" in function and "bool uint8 float16" in function
+    assert "`1 <= D <= 256`" in function and "D % 16" not in function
+    assert "| scale_value | float |" in primitive and "`1.0`" in primitive
+
+
+def test_new_refuses_names_and_files_that_are_there(write_op, tmp_path):
+    assert command("new", "My-Op").exit_code == 2
+    assert "op flash_attention is there already, in " in command("new", "flash_attention").output
+    result = command("new", "thing", "--lang", "cobol")
+    assert result.exit_code == 2 and "--lang cobol of --template elementwise; accepted: " in result.output
+    folder = tmp_path / "ops"
+    (folder / "tiling").mkdir(parents=True)
+    (folder / "tiling" / "thing.py").write_text("")
+    result = CliRunner().invoke(main, ["--ops", str(folder), "new", "thing"])
+    assert result.exit_code == 1 and "tiling/thing.py: there already; accepted: a name without files" in result.output
+
+
+def test_new_in_the_repository_imports_absolutely(tmp_path, monkeypatch):
+    (tmp_path / "ms_custom_ops" / "registry").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    result = command("new", "thing")
+    assert result.exit_code == 0, result.output
+    assert "from ms_custom_ops.tiling.thing import" in (tmp_path / "op_impl/thing/kernel.py").read_text()
+    assert '"ms_custom_ops.op_impl.thing.kernel:thing"' in (tmp_path / "op_info/thing.yaml").read_text()
+    assert "load_package" not in (tmp_path / "tests/ops/test_thing.py").read_text()
+    assert (tmp_path / "op_impl/thing/__init__.py").is_file()
+
+
+@pytest.fixture()
+def folder(write_op) -> Path:
+    return write_op("elementwise")
+
+
+def test_compile_traces_once_and_writes_a_manifest(folder, tmp_path, monkeypatch):
+    out = tmp_path / "programs"
+    first = command("--ops", folder, "compile", "--out", out)
+    assert first.exit_code == 0 and "32 Programs of 2 op(s), 32 traced" in first.output
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert len(manifest["programs"]) == 32 and len(entries(out)) == 32
+    assert manifest["programs"][0]["op"] == "my_op" and len(manifest["programs"][0]["sha256"]) == 64
+    monkeypatch.setattr(batch, "trace_item", None)  # nothing is traced
+    second = command("--ops", folder, "compile", "--out", out)
+    assert "32 Programs of 2 op(s), 0 traced" in second.output
+    assert json.loads((out / "manifest.json").read_text()) == manifest
+
+
+def test_compile_in_processes_gives_the_same_manifest(folder, tmp_path):
+    for jobs, out in (("1", tmp_path / "one"), ("2", tmp_path / "two")):
+        assert command("--ops", folder, "compile", "my_op", "-j", jobs, "--out", out).exit_code == 0
+    assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
+
+
+def test_compile_on_a_dask_cluster_gives_the_same_manifest(folder, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    assert command("--ops", folder, "compile", "my_op", "--out", tmp_path / "one").exit_code == 0
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        result = command("--ops", folder, "compile", "my_op", "--scheduler", address, "--out", tmp_path / "two")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
+
+
+def test_compile_names_the_case_that_fails_and_compiles_the_others(folder, tmp_path):
+    path = folder / "tiling/my_op.py"
+    path.write_text(path.read_text().replace("    require(", "    assert problem.width < 9999\n    require("))
+    result = command("--ops", folder, "compile", "my_op", "--soc", "Ascend910B1", "--out", tmp_path / "out")
+    assert result.exit_code == 1 and "Traceback" not in result.output
+    assert "my_op/longest/Ascend910B1: plan: AssertionError: assert problem.width < 9999" in result.output
+    assert "3 Programs of 1 op(s), 3 traced" in result.output and "1 case(s) could not be compiled" in result.output
+
+
+def test_vendor_package_of_tik_kernels(folder, tmp_path):
+    out = tmp_path / "build"
+    result = command("--ops", folder, "compile", "my_op", "--target", "tbe", "--vendor", "mine", "--out", out)
+    assert result.exit_code == 3 and "not run: binaries of the kernels" in result.output, result.output
+    tbe = out / "vendors" / "mine" / "op_impl" / "ai_core" / "tbe"
+    info = json.loads((tbe / "config" / "ascend910b" / "aic-ascend910b-ops-info.json").read_text())["MyOp"]
+    assert info["input0"] == {"name": "x", "dtype": "float16,float", "format": "ND,ND", "shape": "all",
+                              "paramType": "required"}  # fmt: skip
+    assert info["attr_factor"]["defaultValue"] == "2.0" and info["opFile"] == {"value": "my_op"}
+    result = command("install", out, "--path", tmp_path / "opp")
+    assert result.exit_code == 0 and (tmp_path / "opp/vendors/config.ini").read_text() == "load_priority=mine\n"
+    kernel = tmp_path / "opp/vendors/mine/op_impl/ai_core/tbe/mine_impl/my_op.py"
+    code = (
+        "import sys, ms_custom_ops as mco\n"
+        "from ms_custom_ops.compat import load_kernel\n"
+        "from ms_custom_ops.registry import load_package\n"
+        f"load_package({str(folder)!r})\n"
+        f"entry = load_kernel({str(kernel)!r}).my_op\n"
+        "t = {'shape': (3, 32), 'dtype': 'float16'}\n"
+        "theirs = mco.trace(entry, t, t, 0.5, soc='Ascend910B1', kernel_name='my_op')\n"
+        "ours = mco.compile_op('my_op', [(3, 32)], ['float16'], {'factor': 0.5}, 'Ascend910B1').program\n"
+        "assert not any(n.startswith('mine_kernels') and 'ms_custom_ops' in n for n in sys.modules)\n"
+        "print(theirs.text() == ours.text())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_cache_verbs(folder, program_folder):
+    assert command("--ops", folder, "compile", "my_op", "--soc", "Ascend910B1").exit_code == 0
+    about = json.loads(command("cache", "size", "--json").output)
+    assert about["folder"] == str(program_folder) and about["programs"] >= 4
+    assert "my_op" in command("cache", "list", "my_op").output
+    assert "all good" in command("cache", "verify").output
+    victim = next(entry.path for entry in entries(program_folder) if entry.op == "my_op")
+    victim.write_bytes(victim.read_bytes()[:-1] + b"\0\0")
+    result = command("cache", "verify")
+    assert result.exit_code == 1 and str(victim) in result.output
+    assert "4 Programs deleted" in command("cache", "clear", "my_op", "--yes").output
+    assert "Programs deleted; to keep this limit" in command("cache", "limit", "1").output
+
+
+def test_programs_in_memory_are_bounded(monkeypatch):
+    memory = compiler._Memory()
+    monkeypatch.setattr(compiler, "MEMORY_BYTES", 100)
+    for index in range(5):
+        memory.put(str(index), compiler.CompiledOp("op", str(index), bytes(40), None, (), ()))
+    assert len(memory) == 2 and memory.get("0") is None and memory.get("4") is not None
+
+
+def test_doctor_says_what_is_here():
+    result = command("doctor")
+    assert result.exit_code in (0, 1) and "Traceback" not in result.output
+    lines = {line.split()[1]: line for line in result.output.splitlines()}
+    assert {"Python", "NumPy", "engine", "cache", "chips", "CANN", "ops"} <= set(lines)
+    assert lines["engine"].startswith("good") and "SIMD" in lines["engine"]
+    assert {line["state"] for line in json.loads(command("doctor", "--json").output)} <= {"good", "note", "bad"}
+
+
+def test_doctor_names_another_package_of_this_name(tmp_path, monkeypatch):
+    (tmp_path / "ms_custom_ops").mkdir()
+    (tmp_path / "ms_custom_ops" / "__init__.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    result = command("doctor")
+    assert result.exit_code == 1
+    (line,) = [line for line in result.output.splitlines() if line.startswith("bad   clash")]
+    assert str(tmp_path / "ms_custom_ops") in line and "one virtual environment for each" in line
