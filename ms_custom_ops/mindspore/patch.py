@@ -15,7 +15,7 @@ from mindspore.ops.operations.manually_defined import ops_def
 
 from ms_custom_ops.errors import MsCustomOpsError, OpArgumentError, describe
 from ms_custom_ops.mindspore import ops as own
-from ms_custom_ops.where import user_location
+from ms_custom_ops.mistakes import author_location
 
 COMPUTE_DTYPES = (None, "float16", "bfloat16")
 
@@ -166,7 +166,7 @@ def patch(compute_dtype: str | None = None) -> Patch:
         raise MsCustomOpsError(describe("patch", "MindSpore", f"patched already at {_active.where}",
                                         "one patch at a time: mco.unpatch() first"))  # fmt: skip
     if ms.get_context("device_target") == "Ascend":
-        return Patch({}, user_location())
+        return Patch({}, author_location())
     dtype = None if compute_dtype is None else getattr(mstype, compute_dtype)
     score = _named(dtype)
     pairs = [
@@ -177,7 +177,7 @@ def patch(compute_dtype: str | None = None) -> Patch:
     ]
     for original, ours in pairs:
         _swap(original, ours)
-    _active = Patch({id(original): (original, ours) for original, ours in pairs}, user_location())
+    _active = Patch({id(original): (original, ours) for original, ours in pairs}, author_location())
     return _active
 
 

@@ -18,7 +18,7 @@ B, S, N1, N2, D = 2, 32, 4, 2, 16
 KEEP = 0.75
 
 
-@pytest.fixture(params=[ms.GRAPH_MODE, ms.PYNATIVE_MODE], ids=["graph", "pynative"])
+@pytest.fixture()
 def mode(request: pytest.FixtureRequest) -> Iterator[int]:
     before = ms.get_context("mode")
     ms.set_context(mode=request.param)
@@ -82,8 +82,12 @@ def slopes(function, net, *inputs):
     return [g.astype(ms.float32).asnumpy() for g in ms.grad(loss, None, net.trainable_params())(*inputs)]
 
 
-@pytest.mark.parametrize(("dtype", "compute_dtype"), [(ms.float16, None), (ms.float32, "float16")],
-                         ids=["float16", "float32"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("mode", "dtype", "compute_dtype"),
+    [(ms.GRAPH_MODE, ms.float16, None), (ms.PYNATIVE_MODE, ms.float32, "float16")],
+    ids=["graph", "pynative"],
+    indirect=["mode"],
+)
 def test_gradients_are_those_of_the_composition(mode, dtype, compute_dtype):
     x, hidden, drop_mask, kept = data(dtype)
     net = Attention(dtype)
@@ -91,12 +95,17 @@ def test_gradients_are_those_of_the_composition(mode, dtype, compute_dtype):
         out = net(x, hidden, drop_mask)
         found = slopes(net, net, x, hidden, drop_mask)
     assert out.dtype == dtype
-    wanted = slopes(lambda *given: plain(net, *given), net, x, hidden, kept)
+
+    def composition(*given):
+        return plain(net, *given)
+
+    wanted = slopes(composition, net, x, hidden, kept)
     for a, b in zip(found, wanted, strict=True):
         assert np.abs(b).max() > 0
         assert np.sqrt(((a - b) ** 2).mean() / (b**2).mean()) < 5e-3
 
 
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE], indirect=True, ids=["graph"])
 def test_a_model_trains(mode):
     x, hidden, drop_mask, _ = data(ms.float32)
     net, target = Attention(ms.float32), Tensor(np.full((B, S, N1 * D), 0.1, np.float32))
@@ -115,6 +124,10 @@ def test_a_model_trains(mode):
     assert losses[-1] < 0.7 * losses[0]
 
 
+BOTH = pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE], indirect=True, ids=["graph", "pynative"])
+
+
+@BOTH
 def test_the_primitive_as_layers_of_transformers_build_it(mode):
     x, hidden, _, _ = data(ms.float16)
 
@@ -135,6 +148,7 @@ def test_the_primitive_as_layers_of_transformers_build_it(mode):
     np.testing.assert_array_equal(out.asnumpy(), wanted.asnumpy())
 
 
+@BOTH
 def test_sparse_attention_and_indexer(mode):
     rng = np.random.default_rng(0)
     q, k, w = (Tensor(rng.standard_normal(s).astype(np.float16)) for s in ((1, 5, 2, 16), (1, 9, 1, 16), (1, 5, 2)))
