@@ -22,6 +22,8 @@ _SHARED = tuple(os.sep + part for part in (f"op_impl{os.sep}common{os.sep}", f"t
 _OP_FOLDERS = tuple(_LIBRARY + name + os.sep for name in ("op_impl", "tiling"))
 _INSTALLED = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
+_THIRD_PARTY = {"site-packages", "dist-packages"}
+
 #: (error class, pattern of its text, what to write): ``{0}`` is the first group of the pattern.
 _HINTS: tuple[tuple[type[BaseException], str, str], ...] = (
     (TypeError, r"^(\w+)\(\) takes no arguments",
@@ -53,7 +55,7 @@ def _is_authors(file: str) -> bool:
         return False
     if file.startswith(_OP_FOLDERS):
         return True
-    return not file.startswith((_LIBRARY, *_INSTALLED))
+    return not file.startswith((_LIBRARY, *_INSTALLED)) and not _THIRD_PARTY & set(file.split(os.sep))
 
 
 def author_frame(error: BaseException) -> traceback.FrameSummary | None:
