@@ -339,6 +339,6 @@ def test_doc_table_names_everything() -> None:
         assert word in text
     rows = [line for line in text.splitlines() if line.startswith("| attn_mask")]
     assert rows == [
-        "| attn_mask | (1\\|B, 1\\|N1, S1, S2P) | F16 | `None` | 1 = masked, 0 = kept |",
         "| attn_mask | broadcasts to (B, N1, S1, S2) | bool uint8 float16 | `None` |",
+        "| attn_mask | (1\\|B, 1\\|N1, S1, S2P) | F16 | `None` | 1 = masked, 0 = kept |",
     ]
