@@ -181,6 +181,15 @@ def _common_buffers(p: AttentionProblem, br: int) -> list[BufferSpec]:
     return out
 
 
+def _clean_buffers(p: AttentionProblem, br: int, bc: int) -> list[BufferSpec]:
+    """A slice of an operand, where what is not finite is taken out of it."""
+    lanes = max(br, bc) * CUBE_BLOCK
+    return [
+        BufferSpec("operand", "ub", p.dtype, lanes, "clean"),
+        BufferSpec("operand_wide", "ub", "float32", lanes, "clean"),
+    ]
+
+
 def forward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec, ...]:
     """On-chip buffers of the forward kernel for tiles of ``br`` x ``bc``."""
     d, t = p.head_dim, p.dtype
@@ -190,6 +199,7 @@ def forward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec, 
         BufferSpec("out", "ub", "float32", br * d),
         BufferSpec("scores", "ub", "float32", br * bc, "scores"),
         BufferSpec("probs", "ub", t, br * bc, "scores"),
+        *_clean_buffers(p, br, bc),
         BufferSpec("product", "ub", "float32", br * d, "product"),
         BufferSpec("out_cast", "ub", t, br * d, "finish"),
         BufferSpec("q", "l1", t, br * d),
@@ -217,6 +227,8 @@ def backward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec,
         BufferSpec("scores", "ub", "float32", br * bc, "scores"),
         BufferSpec("d_probs", "ub", "float32", br * bc, "scores.grad"),
         BufferSpec("cast", "ub", t, br * bc, "scores.cast"),
+        *_clean_buffers(p, br, bc),
+        BufferSpec("marks", "ub", "float32", bc * CUBE_BLOCK, "marks"),
         BufferSpec("dq_tile", "ub", "float32", br * d, "dq"),
         BufferSpec("dq_sum", "ub", "float32", lanes, "dq"),
         BufferSpec("kv_tile", "ub", "float32", bc * d, "kv"),
@@ -226,7 +238,6 @@ def backward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec,
         BufferSpec("o_wide", "ub", "float32", lanes, "delta"),
         BufferSpec("do_wide", "ub", "float32", lanes, "delta"),
         *(BufferSpec(name, "ub", "float32", br, "delta") for name in ("peak", "peak_size", "peak_spare")),
-        BufferSpec("peak_count", "ub", "int32", BLOCK_BYTES // 4, "delta"),
         BufferSpec("dq_final", "ub", "float32", br * d, "final"),
         BufferSpec("dq_cast", "ub", t, br * d, "final"),
         BufferSpec("q", "l1", t, br * d),
@@ -239,12 +250,15 @@ def backward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec,
         BufferSpec("right_rows", "l0b", t, bc * d, "scores"),
         BufferSpec("left_turned", "l0a", t, br * bc, "kv_sum"),
         BufferSpec("right_turned", "l0b", t, br * d, "kv_sum"),
+        BufferSpec("left_seen", "l0a", t, br * bc, "marks"),
+        BufferSpec("right_marks", "l0b", t, br * CUBE_BLOCK, "marks"),
         BufferSpec("left_ds", "l0a", t, br * bc, "dq"),
         BufferSpec("right_k", "l0b", t, bc * d, "dq"),
         BufferSpec("acc_dk", "l0c", "float32", bc * d),
         BufferSpec("acc_dv", "l0c", "float32", bc * d),
         BufferSpec("acc_s", "l0c", "float32", br * bc, "scores"),
         BufferSpec("acc_dq", "l0c", "float32", br * d, "dq"),
+        BufferSpec("acc_marks", "l0c", "float32", bc * CUBE_BLOCK, "marks"),
     )
 
 

@@ -52,8 +52,6 @@ def _step(x: np.ndarray, step: Step, computed: Arrays) -> np.ndarray:
     if kind == "keep":
         mask = computed[rest[0]].reshape((-1,) + (1,) * (x.ndim - rest[1] - 1))
         return np.where(mask, x, np.zeros((), x.dtype))
-    if kind == "where":
-        return np.where(computed[rest[0]], x, np.zeros((), x.dtype))
     if kind == "sum":
         return x.sum(dtype=np.float32).reshape(1)
     assert kind == "stop", kind

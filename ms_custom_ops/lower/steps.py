@@ -14,7 +14,6 @@ A step is a tuple: its kind, then numbers, so that a graph compiler takes it for
     ("batch",), ("unbatch",)        an axis of 1 in front; without it
     ("take", index, axis)           places of an axis in the order of ``index``, a computed tensor
     ("keep", index, axis)           zeros where ``index``, a computed tensor, is false
-    ("where", index)                zeros where ``index``, a computed tensor that broadcasts, is false
     ("sum",)                        the sum of all values, shape (1,)
     ("stop",)                       no gradient flows through
 """
@@ -105,9 +104,6 @@ class Chain:
     def keep(self, index: str, axis: int) -> Chain:
         return self._with(("keep", index, axis))
 
-    def where(self, index: str) -> Chain:
-        return self._with(("where", index))
-
     def sum(self) -> Chain:
         return self._with(("sum",), (1,))
 
@@ -120,12 +116,11 @@ class Computed:
     """Tensors that a function makes of others: packed positions and the like.
 
     ``function``: "module:function" for arrays; in a graph the one of its name in ``mindspore.computed``, unless all
-    sources are lists. ``names`` of its results. ``sources``: arguments, earlier results, lists of integers, or None for
-    what is absent."""
+    sources are lists. ``names`` of its results. ``sources``: arguments, earlier results, or lists of integers."""
 
     function: str
     names: tuple[str, ...]
-    sources: tuple[str | tuple[int, ...] | None, ...]
+    sources: tuple[str | tuple[int, ...], ...]
     parameters: tuple[int, ...]
 
     @property
@@ -135,7 +130,7 @@ class Computed:
 
     def arrays(self, tensors: Mapping[str, Any]) -> list[Any]:
         """Its sources, of tensors by name."""
-        return [tensors[x] if isinstance(x, str) else None if x is None else np.array(x) for x in self.sources]
+        return [tensors[x] if isinstance(x, str) else np.array(x) for x in self.sources]
 
     def values(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Its results, of the arrays of its sources."""
@@ -180,11 +175,6 @@ class Lowering:
         chain = self.tensor(name)
         assert chain is not None
         return chain
-
-    def source(self, name: str) -> str | tuple[int, ...] | None:
-        """What a computed tensor reads of an argument: its name, its integers, or None where it is absent."""
-        chain = self.tensor(name)
-        return None if chain is None else chain.source
 
     def constant(self, name: str) -> Chain | None:
         """An int32 argument through which no gradient flows."""

@@ -9,16 +9,12 @@ import numpy as np
 from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
-from ms_custom_ops.mindspore.seen import seen
-
 
 def compute(function, tensors, sources, parameters):
-    """Results of the function of that name, of ``sources``: places in ``tensors``, tensors of their own, or None."""
+    """Results of the function of that name, of ``sources``: places in ``tensors``, or tensors of their own."""
     given: tuple[Any, ...] = ()
     for source in sources:
         given = given + (tensors[source] if isinstance(source, int) else source,)
-    if function == "seen":
-        return seen(given[0], given[1], given[2], parameters)
     if function == "trapezoid":
         return _trapezoid(given[0], given[1], given[2] if len(given) > 2 else None, parameters)
     bounds = ops.cast(ops.stop_gradient(given[0]), mstype.int32)

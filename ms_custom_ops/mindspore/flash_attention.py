@@ -145,8 +145,8 @@ def flash_attention(
             kept is divided by ``keep_prob``.
         actual_seq_qlen: int32 or int64 tensor (B,) or a list of B ints: tokens of query in each batch, 0 to
             S1.
-        actual_seq_kvlen: the same for key and value, 0 to S2. What lies beyond a length, or is hidden from all
-            rows by a mask or band, has no influence on results and gradients, whatever it holds (NaN, Inf).
+        actual_seq_kvlen: the same for key and value, 0 to S2. What a length, mask or band hides from a row has no
+            influence on its results and gradients, whatever it holds (NaN, Inf).
         attn_bias: ``real_shift`` in any shape that broadcasts to (B, N1, S1, S2): added to the scaled scores, with a
             gradient.
         seed_words: int32 (8,): low and high word of a 64-bit seed, then padding; a ``seed`` made outside, as the

@@ -41,7 +41,7 @@ def _entry(chain: Chain | None, names: list[str]) -> Any:
         (step[0], DTYPES[step[1]])
         if step[0] == "cast"
         else (step[0], names.index(step[1]), *step[2:])
-        if step[0] in ("take", "keep", "where")
+        if step[0] in ("take", "keep")
         else step
         for step in chain.steps
     )
@@ -111,10 +111,7 @@ def _computed(item: Computed, names: list[str]) -> tuple:
     """(function, places or values of its sources, parameters), or ("", its results, ()) where they are known."""
     if item.known:
         return "", tuple(Tensor(x) for x in item.values(item.arrays({}))), ()
-    sources = tuple(
-        names.index(x) if isinstance(x, str) else None if x is None else Tensor(np.array(x, np.int32))
-        for x in item.sources
-    )
+    sources = tuple(names.index(x) if isinstance(x, str) else Tensor(np.array(x, np.int32)) for x in item.sources)
     return item.function.partition(":")[2], sources, item.parameters
 
 
@@ -168,12 +165,6 @@ def _kept(x, mask, axis):
     return ops.cast(ops.where(mask, kept, ops.zeros_like(kept)), x.dtype)
 
 
-def _where(x, mask):
-    if x.dtype == mstype.bfloat16:  # MindSpore's CPU back end selects among float32
-        return ops.cast(_where(ops.cast(x, mstype.float32), mask), mstype.bfloat16)
-    return ops.where(mask, x, ops.zeros_like(x))
-
-
 def _flags(x):
     if x.dtype != mstype.bool_:
         x = ops.not_equal(x, ops.zeros_like(x))
@@ -214,8 +205,6 @@ def _step(x, step, tensors):
         return ops.reshape(x, x.shape[1:])
     if kind == "keep":
         return _kept(x, tensors[step[1]], step[2])
-    if kind == "where":
-        return _where(x, tensors[step[1]])
     if kind == "sum":
         return ops.reshape(x.sum(), (1,))
     return ops.stop_gradient(x)

@@ -10,6 +10,7 @@ from ms_custom_ops.op_impl.common.kernel import CubeKernel
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.common.vector import lanes_of
 from ms_custom_ops.op_impl.flash_attention.dropout import Dropout
+from ms_custom_ops.op_impl.flash_attention.isolation import Isolation
 from ms_custom_ops.op_impl.flash_attention.visibility import Visibility
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK
 from ms_custom_ops.tik.call import KernelCall
@@ -52,9 +53,15 @@ class AttentionKernel(CubeKernel):
     problem: AttentionProblem
     plan: AttentionPlan
 
+    def workspaces(self) -> None:
+        super().workspaces()
+        plan = self.plan
+        self.workspace("visible_tiles", "float32", plan.split.block_num * plan.q_block * plan.kv_block)
+
     def prepare(self) -> None:
         super().prepare()
         t = self.tik
+        self.isolation = Isolation(self)
         self.visibility = Visibility(
             t, self.plan, self.buffers, self.vector, self.gm.get("actual_seq_qlen"), self.gm.get("actual_seq_kvlen")
         )
@@ -71,8 +78,13 @@ class AttentionKernel(CubeKernel):
         self.vector.muls(scores, scores, self.problem.scale_value, rows * columns)
         if self.problem.has_real_shift:
             self._add_shift(scores, head, q0, height, k0, columns)
+        self.isolation.hide(scores, rows, columns)
+        self.penalties(scores, head, q0, height, k0, width)
+
+    def penalties(self, scores: Tile, head: Head, q0: Any, height: int, k0: Any, width: int) -> None:
+        """Add the penalties of the tile of keys that rows do not see."""
         if self.problem.has_attn_mask:
-            self._add_mask(scores, head, q0, height, k0, columns)
+            self._add_mask(scores, head, q0, height, k0, align(width))
         self.visibility.mask(scores, q0, height, k0, width, head.q_length, head.kv_length)
 
     def _slice_at(self, name: str, head: Head, q0: Any, k0: Any) -> tuple[Any, Any]:

@@ -43,21 +43,31 @@ class FlashAttentionBackward(AttentionKernel):
         self.workspace("delta", "float32", heads * p.q_rows_padded)
         self.workspace("peaks", "float32", heads * p.q_rows_padded)
         self.workspace("dq_sums", "float32", heads * plan.q_blocks * plan.q_block * p.head_dim)
+        self.workspace("value_marks", "float32", plan.split.block_num * plan.kv_block * p.head_dim)
         super().workspaces()
 
     def task(self, index: Any) -> None:
-        plan, p = self.plan, self.problem
+        p = self.problem
         batch, kv_head = self.scalar.hold(index // p.kv_heads), self.scalar.hold(index % p.kv_heads)
+        self.isolation.guarded(lambda: self._gradients(batch, kv_head))
+
+    def _gradients(self, batch: Any, kv_head: Any) -> None:
+        """All gradients of a key head and its group of query heads."""
+        plan, p = self.plan, self.problem
         self.peaked = self.tik.Scalar("int32", init_value=0)
         self.vector.dup(self.buffers["peak_total"], 0.0, F32_BLOCK)
         self._each_query_block(batch, kv_head, None, self._prepare_rows)
         self._count_peaks()
+        with self.isolation.active():
+            self._clear_shift(batch, kv_head)
         if plan.kv_full:
             with self.tik.for_range(0, plan.kv_full) as j:
                 self._key_block(batch, kv_head, j * plan.kv_block, plan.kv_block)
         if plan.kv_tail:
             self._key_block(batch, kv_head, plan.kv_full * plan.kv_block, plan.kv_tail)
         self._each_query_block(batch, kv_head, None, self._store_dq)
+        if p.has_real_shift:
+            self.isolation.watch((self.buffers["peak_total"], F32_BLOCK))
 
     def _each_query_block(self, batch: Any, kv_head: Any, keys: tuple[Any, int] | None, body: Callable) -> None:
         """``body(head, block, height)`` for the query blocks of every head of the group that see ``keys`` (start,
@@ -103,8 +113,8 @@ class FlashAttentionBackward(AttentionKernel):
             self.tik.data_move(target, b["delta_lanes"][0], 0, 1, count // F32_BLOCK, 0, 0)
 
     def _prepare_peaks(self, at: Any, height: int) -> None:
-        """row_a -= dl * l; ``peaks`` = (dm - dl * l) * l, what the key of the maximum gets beside; ``peaked`` counts
-        rows where that is more than the rounding of a loss on m + ln(l) leaves."""
+        """row_a -= dl * l; ``peaks`` = (dm - dl * l) * l, what the key of the maximum gets beside; ``peak_total``
+        counts rows where that is more than the rounding of a loss on m + ln(l) leaves."""
         b, v, rows = self.buffers, self.vector, align(height)
         total, share, peak, size, spare = (b[name] for name in ("row_b", "row_c", "peak", "peak_size", "peak_spare"))
         for name, row in (("softmax_sum", total), ("d_softmax_sum", share), ("d_softmax_max", peak)):
@@ -133,14 +143,15 @@ class FlashAttentionBackward(AttentionKernel):
         v.add(b["peak_total"], b["peak_total"], size, F32_BLOCK)
 
     def _count_peaks(self) -> None:
-        """``peaked`` of all rows of the task at once: reads of UB by the scalar unit are slow."""
+        """``peaked``, 1 or 0, of all rows of the task at once: reads of UB by the scalar unit are slow."""
         b = self.buffers
         found = self.tik.Scalar("int32")
-        with b.phase("delta"):
-            self.vector.convert(b["peak_count"], b["peak_total"], F32_BLOCK, "floor")
-            for lane in range(F32_BLOCK):
-                found.set_as(b["peak_count"][lane])
-                self.peaked.set_as(self.peaked + found)
+        words = b["peak_total"].tensor.reinterpret_cast_to("int32")  # 0 for 0.0, other bits for a count or NaN
+        for lane in range(F32_BLOCK):
+            found.set_as(words[lane])
+            with self.tik.if_scope(found != 0):
+                self.peaked.set_as(1)
+        self.vector.dup(b["peak_total"], 0.0, F32_BLOCK)
 
     def _clear_tail(self, row: Tile, height: int) -> None:
         """0 in the padding rows of a vector ``[rows]``."""
@@ -161,6 +172,7 @@ class FlashAttentionBackward(AttentionKernel):
         with b.phase("final"):
             self.tik.data_move(b["dq_final"][0], self._dq_at(head, block), 0, 1, count // F32_BLOCK, 0, 0)
             v.muls(b["dq_final"], b["dq_final"], p.scale_value, count)
+            self.isolation.watch((b["dq_final"], count))
             v.convert(b["dq_cast"], b["dq_final"], count, round_mode_to(p.dtype))
             start = (head.flat * p.q_len + block * self.plan.q_block) * p.head_dim
             self.fractals.store(self.gm["d_query"], start, b["dq_cast"], height, rows, p.head_dim)
@@ -173,9 +185,11 @@ class FlashAttentionBackward(AttentionKernel):
         self.fractals.load(b["k"], self.gm["key"], at, width, columns, p.head_dim)
         self.fractals.load(b["v"], self.gm["value"], at, width, columns, p.head_dim)
         visited = self.tik.Scalar("int32", init_value=0)
+        with self.isolation.active(), b.phase("kv"):
+            self.isolation.clear_marks(b["kv_tile"], columns * p.head_dim)
 
         def tile(head: Head, block: Any, height: int) -> None:
-            self._tile(head, block, height, k0, width, visited)
+            self._tile(head, block, height, k0, width, at, visited)
 
         self._each_query_block(batch, kv_head, (k0, width), tile)
         with b.phase("kv"):
@@ -191,21 +205,34 @@ class FlashAttentionBackward(AttentionKernel):
         with self.tik.else_scope():
             self.cube.to_ub(b["kv_tile"], b[sums], columns, p.head_dim)
         v.muls(b["kv_tile"], b["kv_tile"], factor, count)
+        if output == "d_value":
+            with self.isolation.active():
+                self.isolation.join_marks(b["kv_tile"], count)
+        self.isolation.watch((b["kv_tile"], count))
         v.convert(b["kv_cast"], b["kv_tile"], count, round_mode_to(p.dtype))
         self.fractals.store(self.gm[output], at, b["kv_cast"], width, columns, p.head_dim)
 
-    def _tile(self, head: Head, block: Any, height: int, k0: Any, width: int, visited: Any) -> None:
+    def _tile(self, head: Head, block: Any, height: int, k0: Any, width: int, at: Any, visited: Any) -> None:
         p, b = self.problem, self.buffers
         rows, columns = align(height), align(width)
         q0 = self.scalar.hold(block * self.plan.q_block)
         start = (head.flat * p.q_len + q0) * p.head_dim
         self.fractals.load(b["q"], self.gm["query"], start, height, rows, p.head_dim)
         self.fractals.load(b["do"], self.gm["d_attention_out"], start, height, rows, p.head_dim)
+        with self.isolation.active():
+            self.isolation.see(head, q0, height, k0, width)
+            self.fractals.load(b["k"], self.gm["key"], at, width, columns, p.head_dim)
         with b.phase("scores"):
             self._probabilities(head, q0, height, k0, width)
             self._d_scores(head, q0, height, k0, columns)
+        with self.isolation.active(), b.phase("clean"):
+            self.isolation.clean("q", "query", start, height, p.head_dim)
+            self.isolation.clean("do", "d_attention_out", start, height, p.head_dim)
+            self.isolation.clean("k", "key", at, width, p.head_dim)
         self._add_kv(rows, columns, visited)
         self._add_dq(head, block, rows, columns)
+        with self.isolation.active():
+            self.isolation.restore_d_out(start, height, width)
         visited.set_as(1)
 
     def _load_rows(self, head: Head, q0: Any, height: int) -> None:
@@ -233,6 +260,7 @@ class FlashAttentionBackward(AttentionKernel):
         self.each_slice(v.sub, "scores", "wide_a", rows, columns)
         v.exp(b["scores"], b["scores"], rows * columns)
         self.each_slice(v.mul, "scores", "inverse_lanes", rows, columns)
+        self.isolation.hide(b["scores"], rows, columns)
 
     def _product(self, left: str, right: str, target: str, rows: int, columns: int) -> None:
         """UB target = left (rows, D) @ right (columns, D) transposed."""
@@ -255,17 +283,29 @@ class FlashAttentionBackward(AttentionKernel):
             self.cube.to_l1(b["p"], b["cast"], count)
         with b.phase("scores.grad"):
             self._product("do", "v", "d_probs", rows, columns)
+            if p.has_real_shift:
+                self._mark_values(rows, columns)
             for at, keep in self._keep_slices(head, q0, height, k0, columns):
                 v.mul(b["d_probs"].shift(at), b["d_probs"].shift(at), keep, rows * CUBE_BLOCK)
             self.each_slice(v.sub, "d_probs", "delta_lanes", rows, columns)
             with self.tik.if_scope(self.peaked > 0):
                 self._add_peaks(head, q0, rows, columns)
             v.mul(b["scores"], b["scores"], b["d_probs"], count)
+        self.isolation.hide(b["scores"], rows, columns)
         with b.phase("scores.cast"):
             v.convert(b["cast"], b["scores"], count, mode)
             self.cube.to_l1(b["ds"], b["cast"], count)
         if p.has_real_shift:
             self._store_shift(head, q0, height, k0, columns)
+
+    def _mark_values(self, rows: int, columns: int) -> None:
+        """``peak_total`` becomes NaN with a value of the tile: d_real_shift is float32 and would hold what float16
+        operands of the other gradients may have no NaN for."""
+        d_probs = self.buffers["d_probs"]
+        for n1 in range(columns // CUBE_BLOCK):
+            for half in range(0, CUBE_BLOCK, F32_BLOCK):
+                first = d_probs[n1 * rows * CUBE_BLOCK + half]
+                self.tik.vec_axpy(F32_BLOCK, self.buffers["peak_total"][0], first, 0.0, 1, 0, 0)
 
     def _add_peaks(self, head: Head, q0: Any, rows: int, columns: int) -> None:
         """d_probs += peaks where P = 1 / l. delta_lanes are used up."""
@@ -281,6 +321,17 @@ class FlashAttentionBackward(AttentionKernel):
             v.max(where, where, b["zeros"], count, row=True)
             v.min(where, where, b["ones"], count, row=True)
             v.mul_add(target, where, b["wide_b"], count)
+
+    def _clear_shift(self, batch: Any, kv_head: Any) -> None:
+        """d_real_shift that was added to is 0 again."""
+        p = self.problem
+        if not p.has_real_shift or self.call["d_real_shift"].shape[2] > 1:
+            return
+        with self.tik.for_range(0, p.group) as member:
+            plane = batch * p.q_heads + kv_head * p.group + member
+            with self.tik.for_range(0, p.kv_padded // CUBE_BLOCK) as n1:
+                target = self.gm["d_real_shift"][plane * p.kv_padded + n1 * CUBE_BLOCK]
+                self.tik.data_move(target, self.buffers["zeros"][0], 0, 1, CUBE_BLOCK // F32_BLOCK, 0, 0)
 
     def _store_shift(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
         """d_real_shift of the tile = dS, or += its sum over the rows where one row of the bias serves all. The scores

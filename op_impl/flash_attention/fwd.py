@@ -13,6 +13,9 @@ from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.flash_attention import plan_forward
 
+_ALARM = 1e19
+"""Turns a row maximum beyond 3.4e19 into infinity."""
+
 
 class FlashAttentionForward(AttentionKernel):
     """query (B, N1, S1, D), key/value (B, N2, S2, D) -> attention_out (B, N1, S1, D), softmax_max and softmax_sum
@@ -25,15 +28,18 @@ class FlashAttentionForward(AttentionKernel):
         head = Head(self, self.scalar.hold(flat // p.q_heads), self.scalar.hold(flat % p.q_heads))
         if plan.q_full:
             with self.tik.if_scope(block < plan.q_full):
-                self._query_block(head, block * plan.q_block, plan.q_block)
+                self._guarded_block(head, block * plan.q_block, plan.q_block)
         if plan.q_tail:
             with self.tik.if_scope(block == plan.q_full):
-                self._query_block(head, plan.q_full * plan.q_block, plan.q_tail)
+                self._guarded_block(head, plan.q_full * plan.q_block, plan.q_tail)
 
-    def _query_block(self, head: Head, start: Any, height: int) -> None:
+    def _guarded_block(self, head: Head, start: Any, height: int) -> None:
+        q0 = self.scalar.hold(start)
+        self.isolation.guarded(lambda: self._query_block(head, q0, height))
+
+    def _query_block(self, head: Head, q0: Any, height: int) -> None:
         p, b, v = self.problem, self.buffers, self.vector
         rows = align(height)
-        q0 = self.scalar.hold(start)
         self.fractals.load(b["q"], self.gm["query"], (head.flat * p.q_len + q0) * p.head_dim, height, rows, p.head_dim)
         v.dup(b["row_a"], FLOOR, rows)
         v.dup(b["sum_lanes"], 0.0, rows * CUBE_BLOCK)
@@ -57,6 +63,10 @@ class FlashAttentionForward(AttentionKernel):
         at = (head.kv_flat * p.kv_len + k0) * depth
         self.fractals.load(b["k"], self.gm["key"], at, width, columns, depth)
         self.fractals.load(b["v"], self.gm["value"], at, width, columns, depth)
+        with self.isolation.active():
+            self.isolation.see(head, q0, height, k0, width)
+            with b.phase("clean"):
+                self.isolation.clean("v", "value", at, width, depth)
         with b.phase("scores"):
             cube.load_left(b["left_q"], b["q"], rows, depth)
             cube.load_right(b["right_k"], b["k"], depth, columns)
@@ -72,6 +82,8 @@ class FlashAttentionForward(AttentionKernel):
             cube.to_ub(b["product"], b["acc_o"], rows, depth)
             self.each_slice(self.vector.mul, "out", "wide_b", rows, depth)
             self.vector.add(b["out"], b["out"], b["product"], rows * depth)
+        with self.isolation.active():
+            self.isolation.restore_values(at, height, width)
 
     def _softmax(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
         """scores -> probs in the input dtype; running maximum ``row_a``, lane sums ``sum_lanes``; leaves the factor
@@ -94,6 +106,7 @@ class FlashAttentionForward(AttentionKernel):
             self._drop(scores, head, q0, height, k0, slices)
             v.convert(b["probs"], scores, rows * columns, round_mode_to(self.problem.dtype))
             return
+        self._mark_keys(scores, rows, slices)
         v.convert(b["probs"], scores, rows * columns)
         v.exp(b["probs"], b["probs"], rows * columns)
         for n1 in range(slices):
@@ -102,6 +115,13 @@ class FlashAttentionForward(AttentionKernel):
             v.convert(scores, b["probs"], rows * columns)
             self._drop(scores, head, q0, height, k0, slices)
             v.convert(b["probs"], scores, rows * columns)
+
+    def _mark_keys(self, scores: Any, rows: int, slices: int) -> None:
+        """The first row's sum becomes NaN with a score of it: float16 may have no NaN, and then hides one of a key from
+        what watches the sums."""
+        sums, full = self.buffers["sum_lanes"], rows * CUBE_BLOCK
+        for n1 in range(slices):
+            self.tik.vec_axpy(CUBE_BLOCK, sums[0], scores[n1 * full], 0.0, 1, 0, 0)
 
     def _row_maximum(self, scores: Any, rows: int, slices: int) -> None:
         """row_c = max(row_a, maximum of every row of the tile)."""
@@ -137,6 +157,11 @@ class FlashAttentionForward(AttentionKernel):
         v.div(b["row_c"], b["row_c"], b["row_b"], rows)
         self.rows.spread(b["wide_a"], b["row_c"], rows)
         self.each_slice(v.mul, "out", "wide_a", rows, p.head_dim)
+        watched = [(b["out"], rows * p.head_dim), (b["row_b"], rows)]
+        if p.dtype == "bfloat16":  # scores of finite operands may exceed the penalty of a hidden key
+            v.muls(b["row_c"], b["row_a"], _ALARM, rows)
+            watched.append((b["row_c"], rows))
+        self.isolation.watch(*watched)
         with b.phase("finish"):
             v.convert(b["out_cast"], b["out"], rows * p.head_dim, round_mode_to(p.dtype))
             self.fractals.store(

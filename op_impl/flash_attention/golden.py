@@ -2,8 +2,7 @@
 """Golden of flash_attention and flash_attention_grad: naive float64 NumPy on whole score matrices.
 
 It follows README.md of this folder formula by formula and shares no code with the kernels. Inputs of any real
-dtype are widened to float64 first; the values they hold must be finite, but in rows that take no part: queries that see
-no key, keys that no query sees.
+dtype are widened to float64 first. NaN and Inf reach what a row sees and nothing else.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def flash_attention(
     softmax_sum = np.zeros(problem.query.shape[:3])
     for b, n, n2 in problem.heads():
         p, softmax_max[b, n], softmax_sum[b, n] = _softmax(problem, b, n, n2)
-        out[b, n] = (p * problem.dropout[b, n]) @ problem.value[b, n2]
+        out[b, n] = _seen_product(p * problem.dropout[b, n], problem.value[b, n2], problem.visible[b, n])
     return out, softmax_max, softmax_sum
 
 
@@ -170,19 +169,19 @@ def flash_attention_grad(
     d_max, d_sum = (np.zeros(rows) if x is None else np.asarray(x, np.float64) for x in (d_softmax_max, d_softmax_sum))
     some = problem.visible.any(-1)
     d_max, d_sum = np.where(some, d_max, 0.0), np.where(some, d_sum, 0.0)
-    d_out = np.where(problem.visible.any(-1)[..., None], d_out, 0.0)
     for b, n, n2 in problem.heads():
         p, _, row_sum = _softmax(problem, b, n, n2)
         dropout = problem.dropout[b, n]
-        dp = (d_out[b, n] @ problem.value[b, n2].T) * dropout
+        visible = problem.visible[b, n]
+        dp = np.where(visible, (d_out[b, n] @ problem.value[b, n2].T) * dropout, 0.0)
         d_lse = (d_sum[b, n] * row_sum)[:, None]
-        ds = p * (dp - np.sum(p * dp, axis=-1, keepdims=True) + d_lse)
-        peak = some[b, n] * (d_max[b, n] - d_lse[:, 0])  # l falls as m rises
+        ds = np.where(visible, p * (dp - np.sum(p * dp, axis=-1, keepdims=True) + d_lse), 0.0)
+        peak = np.where(some[b, n], d_max[b, n] - d_lse[:, 0], 0.0)  # l falls as m rises
         ds[np.arange(len(peak)), p.argmax(-1)] += peak
         d_scores[b, n] = ds
-        dq[b, n] = problem.scale * ds @ problem.key[b, n2]
-        dk[b, n2] += problem.scale * ds.T @ problem.query[b, n]
-        dv[b, n2] += (p * dropout).T @ d_out[b, n]
+        dq[b, n] = problem.scale * _seen_product(ds, problem.key[b, n2], visible)
+        dk[b, n2] += problem.scale * _seen_product(ds.T, problem.query[b, n], visible.T)
+        dv[b, n2] += _seen_product((p * dropout).T, d_out[b, n], visible.T)
     if real_shift is None:
         return dq, dk, dv
     return dq, dk, dv, _summed(d_scores, np.shape(real_shift))
@@ -227,6 +226,17 @@ def dropout_keep_mask(seed: int, batch: int, heads: int, s1: int, s2: int, keep_
     return dropout_bits(seed, batch, heads, s1, s2).astype(np.float32) < threshold
 
 
+def _seen_product(weights: np.ndarray, x: np.ndarray, visible: np.ndarray) -> np.ndarray:
+    """weights @ x, where row j of x takes part in the rows that see it and in no other."""
+    weights = np.where(visible, weights, 0.0)
+    finite = np.isfinite(x)
+    out = weights @ np.where(finite, x, 0.0)
+    for j in np.flatnonzero(~finite.all(-1)):
+        seen = visible[:, j]
+        out[seen] += np.outer(weights[seen, j], np.where(finite[j], 0.0, x[j]))
+    return out
+
+
 def _softmax(problem: _Problem, b: int, n: int, n2: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """P (S1,S2), row maximum (S1,) and row sum (S1,) of one head; zeros for fully masked rows."""
     scores = problem.scale * (problem.query[b, n] @ problem.key[b, n2].T) + problem.shift[b, n]
@@ -235,7 +245,7 @@ def _softmax(problem: _Problem, b: int, n: int, n2: int) -> tuple[np.ndarray, np
     row_max = np.where(some, np.max(np.where(visible, scores, -np.inf), axis=-1), 0.0)
     exps = np.exp(np.where(visible, scores - row_max[:, None], -np.inf))
     row_sum = exps.sum(axis=-1)
-    return exps / np.where(some, row_sum, 1.0)[:, None], row_max, row_sum
+    return np.where(visible, exps / np.where(some, row_sum, 1.0)[:, None], 0.0), row_max, row_sum
 
 
 def _prepare(
@@ -280,9 +290,6 @@ def _prepare(
     else:
         dropout = dropout_keep_mask(seed, batch, n1, s1, s2, keep_prob) / keep_prob
     scale = d**-0.5 if scale_value is None else float(scale_value)
-    q = np.where(visible.any(-1)[..., None], q, 0.0)
-    seen = visible.reshape(batch, k.shape[1], n1 // k.shape[1], s1, s2).any((2, 3))[..., None]
-    k, v = np.where(seen, k, 0.0), np.where(seen, v, 0.0)
     return _Problem(q, k, v, scale, visible, shift, dropout)
 
 

@@ -3,25 +3,9 @@
 
 from __future__ import annotations
 
-from ms_custom_ops.lower.steps import Chain, Computed, Lowering, Steps, missing
-from ms_custom_ops.op_impl.flash_attention.seen import Band
+from ms_custom_ops.lower.steps import Chain, Lowering, Steps, missing
 
 _DIM, _ROWS, _LENGTHS = 16, 16, 8  # values of 2 and of 4 bytes in whole blocks
-
-
-def _seen(of: Lowering) -> Computed | None:
-    """Rows that are tokens; None where all are."""
-    names = ("actual_seq_qlen", "actual_seq_kvlen", "attn_mask")
-    sources = tuple(of.source(name) for name in names)
-    computed = Computed(
-        "ms_custom_ops.op_impl.flash_attention.seen:seen",
-        ("seen_queries", "seen_keys", "seen_rows"),
-        sources,
-        Band.of(of.call.sizes).parameters,
-    )
-    if computed.known and all(x.all() for x in computed.values(computed.arrays({}))):
-        return None
-    return computed
 
 
 def lower(of: Lowering) -> Steps:
@@ -30,14 +14,8 @@ def lower(of: Lowering) -> Steps:
     zeros = of.zeros()
     if 0 in (b, n1, s1, s2):
         return Steps({}, {}, {}, empty=True, answers=zeros)
-    seen = _seen(of)
-
-    def tokens(x: Chain, index: str) -> Chain:
-        return x if seen is None else x.where(index)
-
     inputs: dict[str, Chain | None] = {
-        name: tokens(of.need(name), index).pad(-1, missing(d, _DIM))
-        for name, index in (("query", "seen_queries"), ("key", "seen_keys"), ("value", "seen_keys"))
+        name: of.need(name).pad(-1, missing(d, _DIM)) for name in ("query", "key", "value")
     }
     mask, shift, drop = (of.tensor(name) for name in ("attn_mask", "real_shift", "drop_mask"))
     if mask is not None:
@@ -55,13 +33,8 @@ def lower(of: Lowering) -> Steps:
         inputs[name] = lengths if lengths is None else lengths.pad(0, missing(b, _LENGTHS))
     inputs["seed_words"] = of.constant("seed_words")
     rows = s1 + missing(s1, _ROWS)
-    # Hidden rows of the results are 0 already; this keeps what their gradients hold out of the others.
-    stats = {
-        name: tokens(Chain(name, (b, n1, rows), "float32").cut(-1, s1), "seen_rows")
-        for name in ("softmax_max", "softmax_sum")
-    }
+    stats = {name: Chain(name, (b, n1, rows), "float32").cut(-1, s1) for name in ("softmax_max", "softmax_sum")}
     out = Chain("attention_out", (b, n1, s1, d + missing(d, _DIM)), of.need("query").dtype).cut(-1, d)
-    out = tokens(out, "seen_queries")
     scale = of["scale_value"]
     attributes = {**of.call.attrs, "scale_value": float(d) ** -0.5 if scale is None else scale}
-    return Steps(inputs, attributes, {"attention_out": out, **stats}, () if seen is None else (seen,))
+    return Steps(inputs, attributes, {"attention_out": out, **stats})
