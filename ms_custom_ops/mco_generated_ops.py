@@ -394,10 +394,11 @@ def sparse_flash_attention_grad(
     query: Tensor, key: Tensor, value: Tensor, sparse_indices: Tensor, d_out: Tensor, attention_out: Tensor,
     softmax_max: Tensor, softmax_sum: Tensor, sinks: Tensor | None = None,
     actual_seq_lengths_query: Tensor | None = None, actual_seq_lengths_kv: Tensor | None = None,
-    query_rope: Tensor | None = None, key_rope: Tensor | None = None, *, scale_value: float = 1.0,
-    sparse_block_size: int = 1, sparse_mode: int = 3, rope_dim: int = 0,
-    pre_tokens: int = 9223372036854775807, next_tokens: int = 9223372036854775807, attention_mode: int = 0,
-    layout: str = "BSND", deterministic: bool = False, kv_merged: bool = False) -> tuple[Tensor, ...]:
+    query_rope: Tensor | None = None, key_rope: Tensor | None = None, d_softmax_max: Tensor | None = None,
+    d_softmax_sum: Tensor | None = None, *, scale_value: float = 1.0, sparse_block_size: int = 1,
+    sparse_mode: int = 3, rope_dim: int = 0, pre_tokens: int = 9223372036854775807,
+    next_tokens: int = 9223372036854775807, attention_mode: int = 0, layout: str = "BSND",
+    deterministic: bool = False, kv_merged: bool = False) -> tuple[Tensor, ...]:
     """Gradient of sparse_flash_attention.
 
     The weights are recomputed from softmax_max and softmax_sum, tile by tile. The gradients of the keys are
@@ -419,6 +420,8 @@ def sparse_flash_attention_grad(
         actual_seq_lengths_kv: (BP) I32, optional. likewise; always tokens of each sequence for paged keys
         query_rope: (B, S1, N1, rope_dim) F16 | BF16, optional. rotary part of the queries
         key_rope: (BK, S2, N2, rope_dim) F16 | BF16, optional. rotary part of the keys
+        d_softmax_max: (B, N2, S1, GP) F32, optional. gradient of softmax_max
+        d_softmax_sum: (B, N2, S1, GP) F32, optional. gradient of softmax_sum
         scale_value: float, default 1.0. factor on the scores
         sparse_block_size: int, default 1. tokens that an index names
         sparse_mode: int, default 3. 0 none, 3 causal aligned to the lower right
@@ -443,6 +446,7 @@ def sparse_flash_attention_grad(
 
     Raises:
         OpArgumentError: a rank, shape or attribute is wrong; these must hold:
+            * present(d_softmax_max) == present(d_softmax_sum): gradients of both statistics or of neither
             * layout in ('BSND', 'TND'): the known layouts; paged keys have no gradient
             * layout != 'TND' or (B == 1 and present(actual_seq_lengths_query) and
                 present(actual_seq_lengths_kv)): TND needs both prefix sums
@@ -466,18 +470,20 @@ def sparse_flash_attention_grad(
     """
     present = (
         sinks is not None, actual_seq_lengths_query is not None, actual_seq_lengths_kv is not None,
-        query_rope is not None, key_rope is not None)
+        query_rope is not None, key_rope is not None, d_softmax_max is not None, d_softmax_sum is not None)
     sinks = ABSENT if sinks is None else sinks
     actual_seq_lengths_query = ABSENT if actual_seq_lengths_query is None else actual_seq_lengths_query
     actual_seq_lengths_kv = ABSENT if actual_seq_lengths_kv is None else actual_seq_lengths_kv
     query_rope = ABSENT if query_rope is None else query_rope
     key_rope = ABSENT if key_rope is None else key_rope
+    d_softmax_max = ABSENT if d_softmax_max is None else d_softmax_max
+    d_softmax_sum = ABSENT if d_softmax_sum is None else d_softmax_sum
     primitive = prim_cache(SparseFlashAttentionGrad)(
         present, scale_value, sparse_block_size, sparse_mode, rope_dim, pre_tokens, next_tokens,
         attention_mode, layout, deterministic, kv_merged)
     return primitive(
         query, key, value, sparse_indices, d_out, attention_out, softmax_max, softmax_sum, sinks,
-        actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope)
+        actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope, d_softmax_max, d_softmax_sum)
 
 
 def sparse_lightning_indexer_grad_kl_loss(

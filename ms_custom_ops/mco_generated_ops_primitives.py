@@ -107,7 +107,8 @@ class SparseFlashAttentionGrad(OpPrimitive):
         attention_mode, layout, deterministic, kv_merged):
         def bprop(
             query, key, value, sparse_indices, d_out, attention_out, softmax_max, softmax_sum, sinks,
-            actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope, out, dout):
+            actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope, d_softmax_max,
+            d_softmax_sum, out, dout):
             return no_gradient("sparse_flash_attention_grad")
 
         return bprop
@@ -195,16 +196,16 @@ class SparseFlashAttention(OpPrimitive):
         self, present, scale_value, sparse_block_size, layout_query, layout_kv, sparse_mode, rope_dim,
         pre_tokens, next_tokens, attention_mode, deterministic, kv_merged):
         sparse_flash_attention_grad = SparseFlashAttentionGrad(
-            (present[5], present[1], present[2], present[3], present[4]), scale_value, sparse_block_size,
-            sparse_mode, rope_dim, pre_tokens, next_tokens, attention_mode, layout_query, deterministic,
-            kv_merged)
+            (present[5], present[1], present[2], present[3], present[4], True, True), scale_value,
+            sparse_block_size, sparse_mode, rope_dim, pre_tokens, next_tokens, attention_mode, layout_query,
+            deterministic, kv_merged)
 
         def bprop(
             query, key, value, sparse_indices, block_table, actual_seq_lengths_query, actual_seq_lengths_kv,
             query_rope, key_rope, sinks, out, dout):
             grad_query, grad_key, grad_value, grad_query_rope, grad_key_rope, grad_sinks = sparse_flash_attention_grad(
                 query, key, value, sparse_indices, dout[0], out[0], out[1], out[2], sinks,
-                actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope)
+                actual_seq_lengths_query, actual_seq_lengths_kv, query_rope, key_rope, dout[1], dout[2])
             return (
                 grad_query, ops.cast(grad_key, key.dtype), ops.cast(grad_value, value.dtype),
                 ops.zeros_like(sparse_indices), ops.zeros_like(block_table),

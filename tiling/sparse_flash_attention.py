@@ -112,6 +112,8 @@ def backward_buffers(
         BufferSpec("right_kv", "l0b", t, m * kv, "kv"),
         BufferSpec("acc_kv", "l0c", "float32", tokens * kv, "kv"),
     ]
+    if p.has_d_statistics:
+        out.append(BufferSpec("peak", "ub", "float32", m))
     if p.rope_dim:
         out += [
             BufferSpec("acc_dq_rope", "l0c", "float32", m * p.rope_dim),

@@ -51,6 +51,7 @@ class SparseProblem:
     has_sinks: bool = False
     has_q_lengths: bool = False
     has_kv_lengths: bool = False
+    has_d_statistics: bool = False
 
     @property
     def group(self) -> int:

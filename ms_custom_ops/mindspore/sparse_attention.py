@@ -7,7 +7,6 @@ from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
-from ms_custom_ops.mindspore.constant_statistics import ConstantStatistics
 from ms_custom_ops.mindspore.lowered import check_tensors, lowered
 from ms_custom_ops.op_impl.sparse_flash_attention.helpers import (
     check_sparse_indices,
@@ -31,7 +30,6 @@ __all__ = [
 ]
 
 _UNLIMITED = 9223372036854775807
-_constant_statistics = ConstantStatistics("sparse_flash_attention")
 _KL_TENSORS = (
     *("query", "key", "query_index", "key_index", "weights", "sparse_indices", "softmax_max", "softmax_sum"),
     *("query_rope", "key_rope"),
@@ -91,9 +89,7 @@ def sparse_flash_attention(
         sparse_mode: 0 none, 3 causal aligned to the lower right.
         pre_tokens, next_tokens: only 2^63 - 1: no window.
         attention_mode: 0 and 2 are the same.
-        return_softmax_lse: also return the statistics; in every mode. They have no gradient: a loss on them is an
-            error in PYNATIVE mode, and in a graph, which cannot know, gives NaN gradients. Behind ``stop_gradient``
-            they are constants.
+        return_softmax_lse: also return the statistics, which have gradients as attention_out has; in every mode.
         sinks: float32 (N1,): a score per head that has no value. -inf is no sink; with +inf the head attends to
             nothing: output and gradients are 0, and softmax_max is the largest float32.
         deterministic: in the gradient, one core per sequence adds to its keys, in one order. Off: all cores add
@@ -131,12 +127,7 @@ def sparse_flash_attention(
         "return_softmax_lse": return_softmax_lse,
         "deterministic": deterministic,
     }
-    out, softmax_max, softmax_sum = lowered(
-        "sparse_flash_attention", mco_generated_ops.sparse_flash_attention, given, attrs
-    )
-    if return_softmax_lse:
-        return _constant_statistics(out, softmax_max, softmax_sum)
-    return out, softmax_max, softmax_sum
+    return lowered("sparse_flash_attention", mco_generated_ops.sparse_flash_attention, given, attrs)
 
 
 def sparse_flash_attention_grad(

@@ -38,4 +38,5 @@ def problem_of(call: KernelCall, merged: bool | None = None) -> SparseProblem:
         has_sinks="sinks" in call,
         has_q_lengths="actual_seq_lengths_query" in call,
         has_kv_lengths="actual_seq_lengths_kv" in call,
+        has_d_statistics="d_softmax_max" in call,
     )

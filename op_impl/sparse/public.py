@@ -134,7 +134,7 @@ def sparse_flash_attention_grad(of: Lowering) -> Steps:
         "attention_out": rows.query_side("out"),
         "softmax_max": rows.statistics("softmax_max"),
         "softmax_sum": rows.statistics("softmax_sum"),
-        "sinks": None,
+        **dict.fromkeys(("sinks", "d_softmax_max", "d_softmax_sum")),
     }
     outputs: dict[str, Chain | None] = {}
     for name, wanted in answers.items():

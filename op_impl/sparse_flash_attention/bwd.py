@@ -16,6 +16,7 @@ from ms_custom_ops.op_impl.common.kernel import round_mode_to
 from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.sparse.base import F32_BLOCK, SparseKernel
 from ms_custom_ops.op_impl.sparse.problem import problem_of
+from ms_custom_ops.op_impl.sparse_flash_attention.peaks import Peaks
 from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
@@ -42,6 +43,7 @@ class SparseFlashAttentionBackward(SparseKernel):
         self.vector.dup(self.buffers["ones"], 1.0, self.plan.head_rows)
         self.visited = self.tik.Scalar("int32", "visited", 0)
         p = self.problem
+        self.peaks = Peaks(self) if p.has_d_statistics else None
         self.sources = [("k", "key", p.head_dim)]
         self.pairs = [("q", "k", p.head_dim)]
         self.d_query = [("d_query", "acc_dq", "k", p.head_dim)]
@@ -104,6 +106,8 @@ class SparseFlashAttentionBackward(SparseKernel):
         self.rows.fold(v.add, b["row_c"], b["delta"], rows)
         with self.tik.if_scope(self.sequences.visible == 0):  # whatever d_out holds beyond a length
             v.dup(b["row_c"], 0.0, rows)
+        if self.peaks is not None:
+            self.peaks.find(at, heads, rows)
         self.rows.spread(b["delta"], b["row_c"], rows)
         if self.problem.has_sinks:
             self._sinks(at, rows)
@@ -115,9 +119,13 @@ class SparseFlashAttentionBackward(SparseKernel):
         v.sub(weight, weight, b["row_a"], rows)
         v.exp(weight, weight, rows)
         v.min(weight, weight, b["ones"], rows)  # of a sink of +inf too, whose maximum is the largest float32
+        if self.peaks is not None:
+            self.peaks.keep_sinks(weight, rows)
         v.mul(weight, weight, b["row_b"], rows)
         v.mul(weight, weight, b["row_c"], rows)
         v.muls(weight, weight, -1.0, rows)
+        if self.peaks is not None:
+            self.peaks.add_to_sinks(at, weight, rows)
         self.move_rows(self.gm["d_sinks"][at], weight[0], rows)
 
     def _delta(self, row: Any, head: Any, heads: int) -> None:
@@ -167,6 +175,8 @@ class SparseFlashAttentionBackward(SparseKernel):
             v.convert(b["cast"], scores, count, mode)
             cube.to_l1(b["p"], b["cast"], count)
             self.by_rows(t.vec_sub, d_probs, b["delta"], rows, columns)
+            if self.peaks is not None:
+                self.peaks.add(rows, columns)
             v.mul(scores, scores, d_probs, count)
             v.convert(b["cast"], scores, count, mode)
             cube.to_l1(b["ds"], b["cast"], count)

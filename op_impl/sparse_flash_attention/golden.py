@@ -141,6 +141,15 @@ class Problem:
             return rows.transpose(1, 0, 2)
         return rows.reshape(*self.q_shape[:2], self.n2, self.group).transpose(0, 2, 1, 3)
 
+    def statistics_rows(self, x: npt.ArrayLike | None) -> np.ndarray:
+        """(rows, N2, G) of statistics as :meth:`statistics` gives them; zeros of None."""
+        if x is None:
+            return np.zeros((len(self.query), self.n2, self.group))
+        array = np.asarray(x, np.float64)
+        if self.layout == "TND":
+            return array.transpose(1, 0, 2)
+        return array.transpose(0, 2, 1, 3).reshape(-1, self.n2, self.group)
+
 
 def _rows(x: npt.ArrayLike) -> np.ndarray:
     array = np.asarray(x).astype(np.float64)
@@ -231,8 +240,11 @@ def sparse_flash_attention_grad(
     sparse_mode: int = 3,
     sinks: npt.ArrayLike | None = None,
     attention_out: npt.ArrayLike | None = None,
+    d_softmax_max: npt.ArrayLike | None = None,
+    d_softmax_sum: npt.ArrayLike | None = None,
 ) -> Gradients:
-    """Gradients of sum(d_out * attention_out); d_out in the shape of attention_out, the rest as in the forward.
+    """Gradients of sum(d_out * attention_out) + sum(d_softmax_max * softmax_max) + sum(d_softmax_sum * softmax_sum),
+    each in the shape of its result, None = 0; the rest as in the forward.
 
     The softmax is computed again. ``attention_out`` None: nothing depends on a rounded forward result. Given, as the op
     takes it, delta is the sum of d_out * attention_out: where few keys share a row, its rounding outweighs every other.
@@ -261,20 +273,32 @@ def sparse_flash_attention_grad(
     dqr = None if p.query_rope is None else np.zeros_like(p.query_rope)
     dkr = None if p.key_rope is None else np.zeros_like(p.key_rope)
     d_sinks = None if p.sinks is None else np.zeros(p.n1)
+    d_statistics = [p.statistics_rows(x) for x in (d_softmax_max, d_softmax_sum)]
     for row in p.rows():
         heads, at = p.heads(row), row.kv_head
         weights, peak, total = p.softmax(row)
         dp = do[row.q_row, heads] @ p.value[row.keys, at].T
         delta = (weights * dp).sum(axis=1) if out is None else (do * out)[row.q_row, heads].sum(axis=1)
-        ds = weights * (dp - delta[:, None]) * p.scale
+        d_peak, d_lse = (x[row.q_row, at] for x in d_statistics)
+        d_lse = d_lse * total
+        d_peak = d_peak - d_lse  # the sum falls as the maximum rises
+        ds = weights * (dp - delta[:, None] + d_lse[:, None])
+        sink = None if p.sinks is None else p.sinks[heads]
+        at_sink = np.full(p.group, not row.keys.size) if sink is None else sink == peak
+        if row.keys.size:
+            ds[np.arange(p.group), weights.argmax(axis=1)] += np.where(at_sink, 0.0, d_peak)
+        ds = ds * p.scale
         dq[row.q_row, heads] = ds @ p.key[row.keys, at]
         np.add.at(dk[:, at], row.keys, ds.T @ p.query[row.q_row, heads])
         np.add.at(dv[:, at], row.keys, weights.T @ do[row.q_row, heads])
         if dqr is not None and dkr is not None and p.query_rope is not None and p.key_rope is not None:
             dqr[row.q_row, heads] = ds @ p.key_rope[row.keys, at]
             np.add.at(dkr[:, at], row.keys, ds.T @ p.query_rope[row.q_row, heads])
-        if d_sinks is not None and p.sinks is not None:
-            d_sinks[heads] -= np.exp(p.sinks[heads] - peak) / np.where(total == 0, 1, total) * delta
+        if d_sinks is not None and sink is not None:
+            d_sink = np.exp(sink - peak) / np.where(total == 0, 1, total) * (d_lse - delta) + np.where(
+                at_sink, d_peak, 0.0
+            )
+            d_sinks[heads] += np.where(sink < np.finfo(np.float32).max, d_sink, 0.0)
     return Gradients(
         p.like_query(dq),
         p.like_key(dk + dv if value is None else dk),

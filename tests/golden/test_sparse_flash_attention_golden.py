@@ -102,21 +102,30 @@ def run_forward(case, tensors):
     return sparse_flash_attention(**tensors, layout_query=layout)
 
 
-def run_grad(case, tensors, d_out):
+def run_grad(case, tensors, d_out, **d_statistics):
     layout = "TND" if case.packed else "BSND"
-    return sparse_flash_attention_grad(**tensors, d_out=d_out, layout=layout)
+    return sparse_flash_attention_grad(**tensors, d_out=d_out, layout=layout, **d_statistics)
 
 
 @every_case
-def test_gradients_match_central_differences(case):
+@pytest.mark.parametrize("statistics", [False, True], ids=["output", "output_and_statistics"])
+def test_gradients_match_central_differences(case, statistics):
     tensors, d_out = case.tensors()
-    gradients = run_grad(case, tensors, d_out)
     rng = np.random.default_rng(3)
+    results = run_forward(case, tensors)
+    weights = [d_out, *(rng.standard_normal(x.shape) * statistics for x in results[1:])]
+    d_statistics = dict(zip(("d_softmax_max", "d_softmax_sum"), weights[1:], strict=True)) if statistics else {}
+    gradients = run_grad(case, tensors, d_out, **d_statistics)
     names = [n for n in ("query", "key", "value", "query_rope", "key_rope", "sinks") if tensors.get(n) is not None]
     for name in names:
         direction, step = rng.standard_normal(tensors[name].shape), 1e-5
         ends = [
-            np.sum(d_out * run_forward(case, {**tensors, name: tensors[name] + s * direction})[0])
+            sum(
+                np.sum(weight * x)
+                for weight, x in zip(
+                    weights, run_forward(case, {**tensors, name: tensors[name] + s * direction}), strict=True
+                )
+            )
             for s in (step, -step)
         ]
         slope = (ends[0] - ends[1]) / (2 * step)

@@ -16,6 +16,7 @@ from ms_custom_ops.registry import get_op
 
 NUMPY = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
 LIMIT = {"float16": 1e-3, "bfloat16": 5e-3}
+D_STATISTICS = ("d_softmax_max", "d_softmax_sum")
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Case:
     sinks: bool = False
     merged: bool = False
     full_rows: bool = False
+    statistics: bool = False
     page: int = 0
     note: str = ""
 
@@ -47,7 +49,7 @@ class Case:
     def id(self) -> str:
         """Readable test id."""
         layout = "TND" if self.packed else "BSND"
-        flags = "".join(f"-{n}" for n in ("sinks", "merged", "full_rows") if getattr(self, n))
+        flags = "".join(f"-{n}" for n in ("sinks", "merged", "full_rows", "statistics") if getattr(self, n))
         flags += f"-page{self.page}" if self.page else ""
         dv = f"v{self.dv}" if self.dv else ""
         return (
@@ -95,6 +97,9 @@ def tensors_of(case: Case, seed: int = 0) -> dict[str, Any]:
         out["key_rope"] = normal(*lead_k, case.n2, case.rope)
     if case.sinks:
         out["sinks"] = rng.standard_normal(case.n1).astype(np.float32)
+    if case.statistics:
+        shape = (*lead_q[:-1], case.n2, lead_q[-1], case.n1 // case.n2)
+        out |= {n: rng.standard_normal(shape).astype(np.float32) for n in D_STATISTICS}
     return out
 
 
@@ -125,6 +130,8 @@ def primitive_tensors(case: Case, t: dict[str, Any]) -> dict[str, np.ndarray | N
     out["sparse_indices"] = batched(pad_last(t["sparse_indices"], 8, -1), case.packed)
     out["actual_seq_lengths_query"] = lengths_of(case.q_lengths, case.packed)
     out["actual_seq_lengths_kv"] = lengths_of(case.kv_lengths, case.packed)
+    for name in D_STATISTICS:
+        out[name] = batched(pad_last(t[name], 16), case.packed) if case.statistics else None
     out["sinks"] = None
     if case.sinks:
         groups = pad_last(t["sinks"].reshape(case.n2, -1), 16)
@@ -181,8 +188,8 @@ def run_backward(
 ) -> dict[str, np.ndarray]:
     """Gradients as the primitive gives them, by name."""
     names = ("query", "key", "value", "sparse_indices", "d_out")
-    tail = ("sinks", "actual_seq_lengths_query", "actual_seq_lengths_kv", "query_rope", "key_rope")
-    inputs = [*[p[n] for n in names], *forward, *[p[n] for n in tail]]
+    tail = ("sinks", "actual_seq_lengths_query", "actual_seq_lengths_kv", "query_rope", "key_rope", *D_STATISTICS)
+    inputs = [*[p[n] for n in names], *forward, *[p.get(n) for n in tail]]
     attrs = dict(
         scale_value=(case.d + case.rope) ** -0.5,
         sparse_block_size=case.block,
@@ -230,6 +237,7 @@ def run_golden(case: Case, t: dict[str, Any], attention_out: np.ndarray | None =
     layout = "TND" if case.packed else "BSND"
     wide = {n: None if x is None else x.astype(np.int64 if n == "sparse_indices" else np.float64) for n, x in t.items()}
     d_out = wide.pop("d_out")
+    d_statistics = {n: wide.pop(n) for n in D_STATISTICS if n in wide}
     common = dict(
         wide,
         scale_value=(case.d + case.rope) ** -0.5,
@@ -239,6 +247,8 @@ def run_golden(case: Case, t: dict[str, Any], attention_out: np.ndarray | None =
         actual_seq_lengths_kv=case.kv_lengths,
     )
     out, top, total = golden.sparse_flash_attention(**common, layout_query=layout)
-    grads = golden.sparse_flash_attention_grad(**common, d_out=d_out, layout=layout, attention_out=attention_out)
+    grads = golden.sparse_flash_attention_grad(
+        **common, **d_statistics, d_out=d_out, layout=layout, attention_out=attention_out
+    )
     result = {"attention_out": out, "softmax_max": top, "softmax_sum": total}
     return result | {n: x for n, x in vars(grads).items() if x is not None}

@@ -60,6 +60,8 @@ CASES = [
     Case(s1=2, s2=140, n1=128, k=64, d=64, rope=16),
     Case(s1=2, s2=140, n1=128, k=64, d=512, rope=64, merged=True),
     Case(s1=2, s2=140, n1=80, k=64, d=512, rope=0),
+    Case(batch=3, q_lengths=(5, 0, 3), kv_lengths=(40, 9, 1), sinks=True, statistics=True),
+    Case(packed=True, s1=9, s2=60, n1=80, q_lengths=(3, 3, 8), kv_lengths=(20, 30, 55), block=4, k=7, statistics=True),
 ]
 
 
