@@ -53,7 +53,7 @@ class FlashAttentionBackward(AttentionKernel):
 
     def _gradients(self, batch: Any, kv_head: Any) -> None:
         """All gradients of a key head and its group of query heads."""
-        plan, p = self.plan, self.problem
+        plan = self.plan
         self.peaked = self.tik.Scalar("int32", init_value=0)
         self.vector.dup(self.buffers["peak_total"], 0.0, F32_BLOCK)
         self._each_query_block(batch, kv_head, None, self._prepare_rows)
@@ -66,8 +66,6 @@ class FlashAttentionBackward(AttentionKernel):
         if plan.kv_tail:
             self._key_block(batch, kv_head, plan.kv_full * plan.kv_block, plan.kv_tail)
         self._each_query_block(batch, kv_head, None, self._store_dq)
-        if p.has_real_shift:
-            self.isolation.watch((self.buffers["peak_total"], F32_BLOCK))
 
     def _each_query_block(self, batch: Any, kv_head: Any, keys: tuple[Any, int] | None, body: Callable) -> None:
         """``body(head, block, height)`` for the query blocks of every head of the group that see ``keys`` (start,
@@ -151,7 +149,6 @@ class FlashAttentionBackward(AttentionKernel):
             found.set_as(words[lane])
             with self.tik.if_scope(found != 0):
                 self.peaked.set_as(1)
-        self.vector.dup(b["peak_total"], 0.0, F32_BLOCK)
 
     def _clear_tail(self, row: Tile, height: int) -> None:
         """0 in the padding rows of a vector ``[rows]``."""
@@ -283,8 +280,6 @@ class FlashAttentionBackward(AttentionKernel):
             self.cube.to_l1(b["p"], b["cast"], count)
         with b.phase("scores.grad"):
             self._product("do", "v", "d_probs", rows, columns)
-            if p.has_real_shift:
-                self._mark_values(rows, columns)
             for at, keep in self._keep_slices(head, q0, height, k0, columns):
                 v.mul(b["d_probs"].shift(at), b["d_probs"].shift(at), keep, rows * CUBE_BLOCK)
             self.each_slice(v.sub, "d_probs", "delta_lanes", rows, columns)
@@ -297,15 +292,6 @@ class FlashAttentionBackward(AttentionKernel):
             self.cube.to_l1(b["ds"], b["cast"], count)
         if p.has_real_shift:
             self._store_shift(head, q0, height, k0, columns)
-
-    def _mark_values(self, rows: int, columns: int) -> None:
-        """``peak_total`` becomes NaN with a value of the tile: d_real_shift is float32 and would hold what float16
-        operands of the other gradients may have no NaN for."""
-        d_probs = self.buffers["d_probs"]
-        for n1 in range(columns // CUBE_BLOCK):
-            for half in range(0, CUBE_BLOCK, F32_BLOCK):
-                first = d_probs[n1 * rows * CUBE_BLOCK + half]
-                self.tik.vec_axpy(F32_BLOCK, self.buffers["peak_total"][0], first, 0.0, 1, 0, 0)
 
     def _add_peaks(self, head: Head, q0: Any, rows: int, columns: int) -> None:
         """d_probs += peaks where P = 1 / l. delta_lanes are used up."""
@@ -337,6 +323,8 @@ class FlashAttentionBackward(AttentionKernel):
         """d_real_shift of the tile = dS, or += its sum over the rows where one row of the bias serves all. The scores
         are used up."""
         b, v, rows = self.buffers, self.vector, align(height)
+        # Watched by itself: operands of the other gradients may be float16 that has no NaN, and this is float32.
+        self.isolation.watch((b["scores"], rows * columns))
         gm, start = self._slice_at("d_real_shift", head, q0, k0)
         count, blocks = rows * CUBE_BLOCK, CUBE_BLOCK // F32_BLOCK
         if self.call["d_real_shift"].shape[2] > 1 or self.problem.q_len == 1:

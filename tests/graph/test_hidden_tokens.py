@@ -83,19 +83,25 @@ class Results(Loss):
         return self.results(query, key, value)
 
 
-def everything(case: dict[str, Any], arrays: list[np.ndarray], dtype: Any, tensors: bool) -> list[np.ndarray]:
-    """Results and gradients."""
-    q, k, v, d_out = (ops.cast(Tensor(x), dtype) for x in arrays)
-    results = Results(case, tensors)(q, k, v)
-    grads = ms.grad(Loss(case, tensors), (0, 1, 2))(q, k, v, d_out)
-    return [ops.cast(x, ms.float32).asnumpy() for x in (*results, *grads)]
+class Run:
+    """Results and gradients of one case; a graph is built once."""
+
+    def __init__(self, case: dict[str, Any], dtype: Any, tensors: bool):
+        self.results, self.dtype = Results(case, tensors), dtype
+        self.gradients = ms.grad(Loss(case, tensors), (0, 1, 2))
+
+    def __call__(self, arrays: list[np.ndarray]) -> list[np.ndarray]:
+        operands = [ops.cast(Tensor(x), self.dtype) for x in arrays]
+        found = (*self.results(*operands[:3]), *self.gradients(*operands))
+        return [ops.cast(x, ms.float32).asnumpy() for x in found]
 
 
 def check_no_influence(case: str, dtype: Any, tensors: bool) -> None:
-    wanted = everything(CASES[case], filled(CASES[case], 0.0), dtype, tensors)
+    run = Run(CASES[case], dtype, tensors)
+    wanted = run(filled(CASES[case], 0.0))
     assert all(np.isfinite(x).all() for x in wanted)
     for fill in (np.nan, -np.inf):
-        for x, y in zip(everything(CASES[case], filled(CASES[case], fill), dtype, tensors), wanted, strict=True):
+        for x, y in zip(run(filled(CASES[case], fill)), wanted, strict=True):
             assert x.tobytes() == y.tobytes()
 
 
@@ -129,7 +135,8 @@ def touched(case: dict[str, Any], name: str, at: int) -> list[np.ndarray]:
 
 def check_some_rows(case: str, dtype: Any) -> None:
     """One position at a time, in the middle of the tiles."""
-    wanted = everything(CASES[case], plain(), dtype, True)
+    run = Run(CASES[case], dtype, True)
+    wanted = run(plain())
     key = PLACES[case]
     places = (("key", key, np.nan), ("value", key + 1, -np.inf), ("query", 20, np.nan), ("d_out", 21, np.inf))
     for name, at, fill in places:
@@ -137,7 +144,7 @@ def check_some_rows(case: str, dtype: Any) -> None:
         arrays[NAMES.index(name)][:, :, at, 3:] = fill
         changed = touched(CASES[case], name, at)
         assert all(rows.any() and not rows.all() for rows in (changed[3], changed[4])), "a place that proves nothing"
-        found = everything(CASES[case], arrays, dtype, True)
+        found = run(arrays)
         assert not np.isfinite(found[3]).all() or dtype == ms.float16, "nobody saw it"
         for x, y, rows in zip(found, wanted, changed, strict=True):
             assert x[~rows].tobytes() == y[~rows].tobytes(), (name, at)
