@@ -30,7 +30,9 @@ class ParallelBuildExt(build_ext):
 ENGINE = Extension(
     "ms_custom_ops._engine",
     sources=sorted(glob("csrc/*.cc")),  # csrc/tests is the fuzz driver
-    depends=sorted(glob("csrc/**/*.h", recursive=True) + glob("csrc/*.inc")),
+    depends=sorted(
+        glob("csrc/**/*.h", recursive=True) + glob("csrc/*.inc") + ["ms_custom_ops/ascendc/include/mco/abi.h"]
+    ),
     language="c++",
     extra_compile_args=[
         "-std=c++17",

@@ -23,7 +23,8 @@ Value normal(Value v, DType t) {
 
 }  // namespace
 
-Core::Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer) : observer_(observer) {
+Core::Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer, bool concurrent)
+    : observer_(observer) {
   program_.name = Name(names_.emplace_back("core"));
   program_.saturate = saturate;
   for (int s = UB; s < kScopes; ++s) {
@@ -32,9 +33,15 @@ Core::Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* obser
   }
   program_.locations.resize(1);
   program_.stream.steps.resize(1);
-  machine_ = std::make_unique<Machine>(program_, Shared{order_, watch_, true}, std::vector<View>(), observer);
+  machine_ = std::make_unique<Machine>(program_, Shared{order_, watch_, !concurrent}, std::vector<View>(), observer);
+  reset();
+}
+
+void Core::reset() {
   machine_->start(0, 0, registers_);
-  for (int s = UB; s < kScopes; ++s) std::memset(machine_->arena.base(Scope(s)), kPoison, size_t(scope_bytes[s]));
+  for (int s = UB; s < kScopes; ++s) {
+    std::memset(machine_->arena.base(Scope(s)), kPoison, size_t(program_.scope_bytes[s]));
+  }
 }
 
 uint32_t Core::add(const std::string& name, Buffer b, View view) {

@@ -11,6 +11,31 @@
 
 namespace mco {
 
+// Memory known by its address, for front ends that place their tensors themselves. `name` outlives the instruction.
+struct Span {
+  uint8_t* base = nullptr;
+  int64_t bytes = 0;
+  int64_t address = 0;  // of its first byte in an on-chip memory
+  const char* name = "";
+  Scope scope = GM;
+};
+
+// An instruction on such memory, with its arguments and attributes in the order of its row.
+struct DirectOperand {
+  Span memory;
+  int64_t offset = 0;  // bytes into it, a multiple of the element size
+  DType dtype = F16;
+};
+struct Direct {
+  const OpInfo* op = nullptr;
+  const DirectOperand* operands = nullptr;
+  const Value* args = nullptr;
+  const int64_t* attrs = nullptr;
+  uint32_t floats = 0;  // bit i: argument i is a float32
+  const char* file = "";
+  uint32_t line = 0;
+};
+
 class Core {
  public:
   // An operand: `offset` elements of `dtype` into a buffer.
@@ -28,7 +53,8 @@ class Core {
 
   // On-chip memory of these sizes, filled with kPoison: what no instruction has written reads as NaN, or as -1 or the
   // largest integer. `saturate`: of 16-bit floats. The observer, if any, outlives the core.
-  Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer);
+  // `concurrent`: other cores add to the same tensors in GM at the same time.
+  Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer, bool concurrent = false);
   static constexpr int kPoison = 0xFF;
 
   // Numbers of new buffers: of the caller's memory as a tensor in GM, or of bytes of an on-chip memory. Buffers may
@@ -46,8 +72,16 @@ class Core {
   // before it failed stays written.
   void issue(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
              const std::vector<int64_t>& attributes, const std::string& file, uint32_t line);
+  // The same without names and vectors; the thread keeps what it learned about instructions of the same form. The
+  // caller has set the floating-point rules (fpenv.h).
+  void issue(const Direct& d);
+
+  Machine& machine() { return *machine_; }
+  bool observed() const { return observer_ != nullptr; }
+  void reset();  // modes and poison of a core that starts
 
  private:
+  void place(const Direct& d);
   uint32_t add(const std::string& name, Buffer buffer, View view);
   uint32_t constant(size_t slot, DType dtype, Value value);
   Value value_of(const Argument& a) const;
@@ -63,6 +97,9 @@ class Core {
   std::vector<uint32_t> arguments_, constants_;  // roots
   std::vector<int64_t> attributes_;
   std::unique_ptr<Machine> machine_;
+  uint32_t first_slot_ = kNone;  // buffers of direct operands
+  std::vector<Operand> slots_;
+  std::vector<uint32_t> slot_args_;  // roots
 };
 
 }  // namespace mco

@@ -199,6 +199,15 @@ const OpInfo* find_op(const std::string& name) {
   return it == table.end() ? nullptr : &it->second;
 }
 
+const OpInfo* op_at(size_t number) {
+  static const auto& ops = *[] {
+    auto* rows = new std::vector<const OpInfo*>;
+    for (const InstrRow& row : kInstrRows) rows->push_back(find_op(row.name));
+    return rows;
+  }();
+  return number < ops.size() ? ops[number] : nullptr;
+}
+
 int64_t ranged(const Machine& m, const Instr& instr, int index, int64_t value) {
   const ArgRow& row = instr.op->args[size_t(index)];
   if (value < row.low || value > row.high) {

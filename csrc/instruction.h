@@ -75,6 +75,9 @@ struct OpInfo {
 // Null when there is no such instruction.
 const OpInfo* find_op(const std::string& name);
 
+// By its number in the table, which counts rows from 0.
+const OpInfo* op_at(size_t number);
+
 // An instruction `name` (null: there is none) with so many tensors, arguments and attributes; throws Error.
 void check_counts(const Program& p, const std::string& name, const OpInfo* op, size_t tensors, size_t args,
                   size_t attrs, uint32_t loc);

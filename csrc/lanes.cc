@@ -173,20 +173,24 @@ void set_meeting(const Program& p, const Instr& instr, Plan& plan) {
 
 }  // namespace
 
-const Plan* make_plan(const Program& p, const Instr& instr, Chunks& memory) {
+bool make_plan(const Program& p, const Instr& instr, Plan& plan) {
   const OpInfo& op = *instr.op;
-  if (op.shape.operands == 0) return nullptr;
+  if (op.shape.operands == 0) return false;
   for (size_t i = 0; i < instr.args.size(); ++i) {
-    if (op.args[i].kind != ArgKind::Value && !p.exprs.is_constant(instr.args[i])) return nullptr;
+    if (op.args[i].kind != ArgKind::Value && !p.exprs.is_constant(instr.args[i])) return false;
   }
-  Plan plan;
   try {
     build(Source{p, instr, nullptr}, plan);
   } catch (const Error&) {
-    return nullptr;  // an error of the statement that runs it, if it ever runs
+    return false;  // an error of the statement that runs it, if it ever runs
   }
   if (!plan.empty()) set_meeting(p, instr, plan);
-  return &(*memory.make<Plan>(1) = plan);
+  return true;
+}
+
+const Plan* make_plan(const Program& p, const Instr& instr, Chunks& memory) {
+  Plan plan;
+  return make_plan(p, instr, plan) ? &(*memory.make<Plan>(1) = plan) : nullptr;
 }
 
 const Plan& new_plan(const Machine& m, const Instr& instr, PlanRoom& room) {

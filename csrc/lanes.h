@@ -42,6 +42,8 @@ struct Plan {
 
 // Plan of an instruction whose arguments are constants, in `memory`, else null. Instructions without lanes have none.
 const Plan* make_plan(const Program& p, const Instr& instr, Chunks& memory);
+// The same where there is room for one; false where there is none.
+bool make_plan(const Program& p, const Instr& instr, Plan& plan);
 // Room for a plan, not initialised: most executions do not need it.
 struct PlanRoom {
   alignas(Plan) unsigned char bytes[sizeof(Plan)];

@@ -51,6 +51,14 @@ class Machine {
   void execute(const Instr& in);
   // The memory of the next buffer of the program, which grows by it.
   void add_view(View v);
+  // The memory of a buffer from here on.
+  void set_view(uint32_t buffer, View v) {
+    if (observer_) {
+      sizes_[buffer] = v.size;
+      v.size = -1;
+    }
+    views_[buffer] = v;
+  }
   // Under an observer no access is near, so that the fast way has no branch for it.
   View view(uint32_t buffer) const { return observer_ ? View{views_[buffer].base, sizes_[buffer]} : views_[buffer]; }
 

@@ -18,6 +18,7 @@ class Name {
  public:
   Name() = default;
   explicit Name(const std::string& text) : text_(text.c_str()) {}
+  explicit Name(const char* text) : text_(text) {}
   const char* c_str() const { return text_; }
 
  private:

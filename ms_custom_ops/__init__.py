@@ -18,6 +18,7 @@ _LAZY = {
     "ops": ("ms_custom_ops.mindspore.ops", None),
     "nn": ("ms_custom_ops.mindspore.nn", None),
     "aclnn": ("ms_custom_ops.aclnn", None),
+    "ascendc": ("ms_custom_ops.ascendc", None),
     "tik": ("ms_custom_ops.tik", None),
     "trace": ("ms_custom_ops.tik.trace", "trace"),
     "run": ("ms_custom_ops.engine", "run"),

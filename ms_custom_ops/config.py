@@ -35,6 +35,7 @@ class Config:
         time_limit: seconds after which a kernel on the native engine ends with an error, None for no limit.
         ops_path: folders of users' ops, see docs/user_ops.md.
         cann: folder of an installed CANN toolkit, None where there is none.
+        cxx: the C++ compiler of Ascend C kernels, None for the first of g++, c++ and clang++ that is there.
     """
 
     cache_dir: Path | None
@@ -44,6 +45,7 @@ class Config:
     time_limit: float | None
     ops_path: tuple[Path, ...] = ()
     cann: Path | None = None
+    cxx: str | None = None
 
 
 def _integer(environ: Mapping[str, str], name: str, default: int | None, minimum: int) -> int | None:
@@ -111,6 +113,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         time_limit=_seconds(environ, "TIME_LIMIT"),
         ops_path=_folders(environ),
         cann=_cann(environ),
+        cxx=environ.get(PREFIX + "CXX", "").strip() or None,
     )
 
 

@@ -51,6 +51,14 @@ class EngineMissingError(EngineError):
     """The native engine was not built (no C++ compiler at install time)."""
 
 
+class AscendcError(MsCustomOpsError, RuntimeError):
+    """An Ascend C kernel failed while it ran, or was called in a way it cannot be."""
+
+
+class AscendcBuildError(AscendcError):
+    """Ascend C sources do not compile. The text begins with the user's ``file:line``."""
+
+
 class CacheError(MsCustomOpsError, RuntimeError):
     """The on-disk program cache cannot be used as asked."""
 

@@ -18,6 +18,7 @@ WIDTH = 120
 NOTICE = "generated from ms_custom_ops/program/isa by ms-custom-ops gen; do not edit"
 NAMES_FILE, ROWS_FILE, PAGE_FILE = "csrc/isa_names.inc", "csrc/isa_rows.inc", "docs/instructions.md"
 LIMITS_FILE = "csrc/limits.inc"
+OPS_FILE = "ms_custom_ops/ascendc/include/mco/ops.inc"
 
 
 def layouts() -> dict[str, Row]:
@@ -96,6 +97,13 @@ def rows_text() -> str:
     return "\n".join([*lines, "};"]) + "\n"
 
 
+def ops_text() -> str:
+    """Numbers of the rows for the headers of Ascend C."""
+    lines = ["// SPDX-License-Identifier: Apache-2.0", f"// {NOTICE}", "#pragma once", "", "#include <cstdint>", ""]
+    names = textwrap.wrap(f"enum class Op : uint16_t {{ {', '.join(ISA)} }};", WIDTH, subsequent_indent="  ")
+    return "\n".join([*lines, "namespace mco_asc {", *names, "}  // namespace mco_asc"]) + "\n"
+
+
 def _operand_text(operand: OperandSpec) -> str:
     text = f"`{operand.name}` {operand.mark}"
     if operand.read_if is not None:
@@ -153,7 +161,13 @@ def page_text() -> str:
 
 def generate() -> dict[str, str]:
     """Text of every generated file by its path in a checkout."""
-    return {NAMES_FILE: names_text(), ROWS_FILE: rows_text(), PAGE_FILE: page_text(), LIMITS_FILE: limits.cpp_text()}
+    return {
+        NAMES_FILE: names_text(),
+        ROWS_FILE: rows_text(),
+        PAGE_FILE: page_text(),
+        LIMITS_FILE: limits.cpp_text(),
+        OPS_FILE: ops_text(),
+    }
 
 
 def checkout() -> Path | None:

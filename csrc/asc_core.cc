@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "asc_core.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdarg>
+#include <cstring>
+
+#include "asc_run.h"
+
+namespace mco::asc {
+
+namespace {
+
+constexpr size_t kStackBytes = size_t(1) << 20;
+
+constexpr const char* kPositions[] = {"GM",  "A1",    "A2",     "B1",      "B2",  "C1",   "C2",        "CO1",
+                                      "CO2", "VECIN", "VECOUT", "VECCALC", "SHM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL"};
+enum Position { kGM, kA1, kA2, kB1, kB2, kC1, kC2, kCO1, kCO2, kVECIN, kVECOUT, kVECCALC, kSHM, kTSCM };
+
+}  // namespace
+
+std::string Place::text() const { return file.empty() ? std::string("?") : file + ":" + std::to_string(line); }
+
+AscCore*& current() {
+  thread_local AscCore* core = nullptr;
+  return core;
+}
+
+AscCore& here(const char* call) {
+  AscCore* core = current();
+  if (!core) {
+    fprintf(stderr, "%s: called outside of a kernel; accepted: calls from a kernel that was launched\n", call);
+    abort();
+  }
+  return *core;
+}
+
+const char* position_name(int position) {
+  const int n = int(sizeof kPositions / sizeof kPositions[0]);
+  return position >= 0 && position < n ? kPositions[position] : "?";
+}
+
+Scope scope_of(int position, bool split) {
+  switch (position) {
+    case kA1:
+    case kB1:
+    case kC1:
+    case kTSCM:
+      return L1;
+    case kA2:
+      return L0A;
+    case kB2:
+      return L0B;
+    case kC2:
+      return BT;
+    case kCO1:
+      return L0C;
+    case kCO2:
+      return split ? GM : UB;
+    case kVECIN:
+    case kVECOUT:
+    case kVECCALC:
+    case kSHM:
+      return UB;
+    default:
+      return GM;
+  }
+}
+
+Fibre::Fibre() {
+  const size_t page = size_t(sysconf(_SC_PAGESIZE));
+  bytes = kStackBytes + page;
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw Error("out of memory: the stack of a core");
+  mprotect(memory, page, PROT_NONE);
+  stack = static_cast<uint8_t*>(memory);
+}
+
+Fibre::~Fibre() { munmap(stack, bytes); }
+
+AscCore::AscCore(Launch& launch, int number, bool cube) : launch(launch), number(number) {
+  info.is_cube = cube;
+  info.deq_scale = 1;
+}
+
+std::string AscCore::title() const {
+  const char* kind = !info.split ? "core" : info.is_cube ? "AIC core" : "AIV core";
+  return std::string(kind) + " " + std::to_string(info.block);
+}
+
+void AscCore::fail(const char* text) {
+  error = title() + ": " + text;
+  failed = true;
+  leave();
+}
+
+void AscCore::fail(const mco_asc_where& where, const std::string& text) {
+  error = title() + ": " + where.call + ": " + text;
+  if (where.file) error += " [" + Place(where).text() + "]";
+  failed = true;
+  leave();
+}
+
+void AscCore::leave() {
+  ended = true;
+  setcontext(&worker->context);
+  abort();
+}
+
+void AscCore::wait(const mco_asc_where& where, const std::string& what, std::function<bool()> until) {
+  waits_for = std::string(where.call) + ": " + what;
+  waits_at = Place(where);
+  ready = std::move(until);
+  swapcontext(&seat->fibre.context, &worker->context);
+}
+
+void AscCore::look_now(const mco_asc_where& where) {
+  switch (launch.watch.look()) {
+    case Watch::Stop::TimeLimit:
+      fail(where, format("still runs after the time limit of %g s; accepted: a kernel that ends before it, or a higher "
+                         "limit",
+                         launch.watch.seconds()));
+    case Watch::Stop::Asked:
+      fail(where, "interrupted");
+    default:
+      if (launch.stopping(number)) leave();
+  }
+}
+
+int64_t AscCore::scope_bytes(Scope scope) const {
+  const bool split = info.split != 0, cube = info.is_cube != 0;
+  if (split && (scope == UB) == cube) return 0;
+  return launch.spec.scope_bytes[scope];
+}
+
+Home* AscCore::new_home(const std::string& name, Scope scope, int position, int64_t address, int64_t bytes) {
+  Home& home = homes.emplace_back();
+  home.name = name;
+  home.scope = scope;
+  home.position = position;
+  home.address = address;
+  home.base = scope_bytes(scope) ? core->machine().arena.base(scope) + address : nullptr;
+  home.bytes = home.base ? bytes : 0;
+  const bool scalar = home.base && scope == UB && !core->observed();
+  home.lo = scalar ? home.base : nullptr;
+  home.hi = scalar ? home.base + bytes : nullptr;
+  return &home;
+}
+
+// Memory of an operand, and how many bytes into it the operand lies.
+Span AscCore::span(const mco_asc_operand& o, int64_t& offset, const mco_asc_call& call, int number) {
+  const Home* home = static_cast<const Home*>(o.home);
+  uint8_t* at = static_cast<uint8_t*>(o.at);
+  if (!home) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(at);
+    const int64_t ub = scope_bytes(UB);
+    uint8_t* base = ub ? core->machine().arena.base(UB) : nullptr;
+    if (!o.gm && address < uintptr_t(launch.spec.scope_bytes[UB])) {  // a tensor that was never set lies at 0
+      offset = int64_t(address);
+      return {base, ub, 0, "UB", UB};
+    }
+    for (int s = UB; !o.gm && s < kScopes; ++s) {
+      const int64_t bytes = scope_bytes(Scope(s));
+      uint8_t* first = bytes ? core->machine().arena.base(Scope(s)) : nullptr;
+      if (bytes && at >= first && at < first + bytes) {
+        offset = at - first;
+        return {first, bytes, 0, kScopeName[s], Scope(s)};
+      }
+    }
+    home = launch.find_gm(at);
+    if (!home) {
+      if (!launch.spec.strict && at) {
+        offset = 0;
+        return {at, INT64_MAX / 4, 0, "memory of unknown size", GM};
+      }
+      const char* name = call.op < 0xFFFF && op_at(call.op) ? op_at(call.op)->tensors[size_t(number)].name : "operand";
+      fail(call.where, std::string(name) + " is " +
+                           (at ? "memory that no argument of the kernel holds" : "a null pointer") +
+                           "; accepted: memory in GM of the launch");
+    }
+  }
+  offset = at - home->base;
+  return {home->base, home->bytes, home->address, home->name.c_str(), Scope(home->scope)};
+}
+
+}  // namespace mco::asc
+
+using mco::asc::here;
+
+extern "C" {
+
+mco_asc_core* mco_asc_this_core(const char* call) { return &here(call).info; }
+
+int64_t mco_asc_cycles(void) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+void mco_asc_refuse(const mco_asc_where* where, const char* what, const char* given, const char* accepted) {
+  here(where->call).fail(*where, std::string(what) + " is " + given + "; accepted: " + accepted);
+}
+
+void mco_asc_fault(const mco_asc_where* where, const char* text, ...) {
+  char buffer[1024];
+  va_list args;
+  va_start(args, text);
+  vsnprintf(buffer, sizeof buffer, text, args);
+  va_end(args);
+  here(where->call).fail(*where, buffer);
+}
+
+void* mco_asc_keep(size_t bytes) {
+  auto& core = here("mco_asc_keep");
+  core.kept.push_back(std::make_unique<uint8_t[]>(bytes));
+  return core.kept.back().get();
+}
+
+const mco_asc_home* mco_asc_scratch(void) {
+  auto& core = here("mco_asc_scratch");
+  if (!core.scratch) {
+    core.scratch = core.new_home("scratch of the library", mco::UB, 11, core.launch.spec.scope_bytes[mco::UB],
+                                 mco::asc::kScratchBytes);
+  }
+  return core.scratch;
+}
+
+const mco_asc_home* mco_asc_find_gm(const void* at) { return here("SetGlobalBuffer").launch.find_gm(at); }
+
+const mco_asc_home* mco_asc_place(const mco_asc_where* where, int position, int64_t address, int64_t bytes, void** at) {
+  auto& core = here(where->call);
+  const mco::Scope scope = mco::asc::scope_of(position, core.info.split != 0);
+  const int64_t size = core.launch.spec.scope_bytes[scope];
+  if (scope == mco::GM) mco_asc_refuse(where, "position", mco::asc::position_name(position), "one on the chip");
+  if (address < 0 || bytes < 0 || address + bytes > size) {
+    core.fail(*where,
+              mco::format("bytes [%lld, %lld) of %s, which has %lld; accepted: a place within it", (long long)address,
+                          (long long)(address + bytes), mco::kScopeName[scope], (long long)size));
+  }
+  const std::string name = mco::format("%s tensor at %lld", mco::asc::position_name(position), (long long)address);
+  for (mco::asc::Home& old : core.homes) {  // loops make the same tensor again and again
+    if (!old.queue && old.scope == scope && old.address == address && old.bytes == bytes && old.name == name) {
+      *at = old.base;
+      return &old;
+    }
+  }
+  mco::asc::Home* home = core.new_home(name, scope, position, address, bytes);
+  *at = home->base;
+  return home;
+}
+
+void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* home, int64_t bytes, int how) {
+  auto& core = here(where->call);
+  const mco_asc_call call = {*where, 0xFFFF, 0, 0, 0, 0, 0, {0, 0}, 0};
+  const mco_asc_operand operand = {at, home, 0, 1, (how & MCO_ASC_GM) != 0};
+  int64_t offset = 0;
+  const mco::Span span = core.span(operand, offset, call, 0);
+  if (offset < 0 || offset + bytes > span.bytes) {
+    core.fail(*where,
+              mco::format("%s bytes [%lld, %lld) of %s, which has %lld", how & MCO_ASC_WRITE ? "writes" : "reads",
+                          (long long)offset, (long long)(offset + bytes), span.name, (long long)span.bytes));
+  }
+  if (span.scope != mco::UB && span.scope != mco::GM) {
+    core.fail(*where, std::string("a scalar access to ") + mco::kScopeName[span.scope] + "; accepted: UB and GM");
+  }
+  return span.base + offset;
+}
+
+}  // extern "C"

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// A core that runs an Ascend C kernel: a fibre of its own with registers, memories, pipes and flags of its own.
+#pragma once
+
+#include <ucontext.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../ms_custom_ops/ascendc/include/mco/abi.h"
+#include "core.h"
+
+namespace mco::asc {
+
+class Launch;
+struct Worker;
+
+struct Place {
+  std::string file;
+  uint32_t line = 0;
+  Place() = default;
+  explicit Place(const mco_asc_where& w) : file(w.file ? w.file : ""), line(w.line) {}
+  std::string text() const;
+};
+
+struct Queue;
+
+// A block of on-chip memory, or a tensor in GM.
+struct Home : mco_asc_home {
+  std::string name;
+  int64_t address = 0;  // in its memory
+  Queue* queue = nullptr;
+  enum State : uint8_t { kFree, kTaken, kQueued } state = kFree;
+  Place since;  // of the call that made the state
+};
+
+struct Queue {
+  mco_asc_pipe* pipe = nullptr;
+  int depth = 0;  // -1: a buffer without queue
+  int64_t block_bytes = 0;
+  std::vector<Home*> blocks;
+  size_t next = 0;  // to try first
+  std::deque<Home*> waiting;
+  Place made;
+  std::string name;
+  // Of a pool: what its buffers have taken, and they.
+  int64_t used = 0;
+  std::vector<std::unique_ptr<Queue>> parts;
+};
+
+// A fibre: a stack and where it stands.
+struct Fibre {
+  ucontext_t context;
+  uint8_t* stack = nullptr;  // behind a page that no one may touch
+  size_t bytes = 0;
+  Fibre();
+  ~Fibre();
+  Fibre(const Fibre&) = delete;
+  Fibre& operator=(const Fibre&) = delete;
+};
+
+// What a core takes from the thread that runs it, and gives back.
+struct Seat {
+  Fibre fibre;
+  std::unique_ptr<Core> cores[2];  // a vector core and a cube core
+};
+
+class AscCore {
+ public:
+  AscCore(Launch& launch, int number, bool cube);
+
+  // Ends this core with an error; does not return.
+  [[noreturn]] void fail(const char* text);
+  [[noreturn]] void fail(const mco_asc_where& where, const std::string& text);
+  [[noreturn]] void leave();
+  // Rests until `ready`, which is asked under the lock of the launch. `what` it waits for shows in a deadlock.
+  void wait(const mco_asc_where& where, const std::string& what, std::function<bool()> ready);
+
+  // Whether the launch wants this core to stop; asked now and then.
+  void look(const mco_asc_where& where) {
+    if ((++ticks & 255) == 0) look_now(where);
+  }
+  void look_now(const mco_asc_where& where);
+  std::string title() const;  // "AIV core 3"
+  int64_t scope_bytes(Scope scope) const;
+  Home* new_home(const std::string& name, Scope scope, int position, int64_t address, int64_t bytes);
+  Span span(const mco_asc_operand& operand, int64_t& offset, const mco_asc_call& call, int number);
+
+  Launch& launch;
+  const int number;
+  mco_asc_core info{};
+
+  // Mask register.
+  bool mask_counter = false;
+  uint64_t mask[2] = {~uint64_t(0), ~uint64_t(0)};
+
+  // Flags of pipe pairs: set minus waited, and where the first wait without a set stands.
+  struct Flag {
+    int balance = 0;
+    bool taken = false;
+    Place first_wait;
+  };
+  Flag flags[64][8];
+  int next_event[64] = {};
+
+  std::vector<std::unique_ptr<mco_asc_pipe>> pipes;
+  std::deque<Home> homes;
+  std::vector<std::unique_ptr<uint8_t[]>> kept;
+  Home* scratch = nullptr;
+  bool issued = false;
+  uint32_t ticks = 0;
+
+  // Of the scheduler.
+  std::unique_ptr<Seat> seat;
+  Core* core = nullptr;
+  Worker* worker = nullptr;
+  bool ended = false, failed = false;
+  std::function<bool()> ready;  // null: it runs
+  std::string waits_for;
+  Place waits_at;
+  std::string error;
+  const void* fault_at = nullptr;  // code that a signal came from
+};
+
+// The core that this thread runs at the moment, or null.
+AscCore*& current();
+// The same for a call of the API, which makes no sense outside of a kernel.
+AscCore& here(const char* call);
+
+constexpr int64_t kScratchBytes = 16 << 10;  // behind the UB of the chip
+Scope scope_of(int position, bool split);
+const char* position_name(int position);
+
+}  // namespace mco::asc
+
+struct mco_asc_pipe {
+  mco::asc::Place made;
+  int64_t used[mco::kScopes] = {};
+  std::vector<std::unique_ptr<mco::asc::Queue>> queues;
+  std::vector<std::unique_ptr<mco::asc::Queue>> retired;  // of before a Reset, which a kernel may still name
+  int buffers = 0;
+  bool alive = true;
+};

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Faults of kernel code that no check sees: a division by zero, a pointer to nowhere, a stack that overflows. The core
+// ends with an error that names the line; the process goes on.
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "asc_run.h"
+
+extern char** environ;
+
+namespace mco::asc {
+
+namespace {
+
+constexpr int kSignals[] = {SIGSEGV, SIGFPE, SIGBUS, SIGILL};
+constexpr int kCount = int(sizeof kSignals / sizeof kSignals[0]);
+constexpr size_t kStackBytes = size_t(1) << 17;
+
+std::mutex handlers_mutex;
+int handlers_users = 0;
+struct sigaction handlers_old[kCount];
+
+const char* reason_of(int signal, const siginfo_t* info, const AscCore& core) {
+  const auto* at = static_cast<const uint8_t*>(info->si_addr);
+  switch (signal) {
+    case SIGFPE:
+      return "divides an integer by zero";
+    case SIGILL:
+      return "runs into code that the compiler takes as impossible";
+    default:
+      if (core.seat && at >= core.seat->fibre.stack && at < core.seat->fibre.stack + core.seat->fibre.bytes) {
+        return "uses more than 1 MiB of stack";
+      }
+      return at < reinterpret_cast<const uint8_t*>(4096) ? "reads or writes through a null pointer"
+                                                         : "reads or writes memory that is not there";
+  }
+}
+
+const void* interrupted(const void* context) {
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__x86_64__)
+  return reinterpret_cast<const void*>(machine.gregs[REG_RIP]);
+#elif defined(__aarch64__)
+  return reinterpret_cast<const void*>(machine.pc);
+#else
+  (void)machine;
+  return nullptr;
+#endif
+}
+
+// The first instruction of the call chain that lies in the library of the kernel.
+const void* place_in_kernel(const AscCore& core, const void* pc) {
+  Dl_info kernel, found;
+  const void* entry = reinterpret_cast<const void*>(core.launch.spec.entry[core.info.is_cube ? 0 : 1]);
+  if (!dladdr(entry, &kernel)) return nullptr;
+  void* chain[64];
+  const int n = backtrace(chain, 64);
+  for (int i = 0; i < n; ++i) {
+    if (!dladdr(chain[i], &found) || found.dli_fbase != kernel.dli_fbase) continue;
+    return chain[i] == pc ? pc : static_cast<const char*>(chain[i]) - 1;  // a return address is behind its call
+  }
+  return nullptr;
+}
+
+void on_fault(int signal, siginfo_t* info, void* context) {
+  AscCore* core = current();
+  if (!core) {  // not ours
+    for (int i = 0; i < kCount; ++i) {
+      if (kSignals[i] == signal) sigaction(signal, &handlers_old[i], nullptr);
+    }
+    return;
+  }
+  const void* at = place_in_kernel(*core, interrupted(context));
+  core->error = core->title() + ": " + reason_of(signal, info, *core);
+  core->fault_at = at;
+  core->failed = true;
+  core->leave();
+}
+
+}  // namespace
+
+FaultHandlers::FaultHandlers() {
+  std::lock_guard<std::mutex> lock(handlers_mutex);
+  if (handlers_users++) return;
+  void* chain[1];
+  backtrace(chain, 1);  // loads what it needs, which a handler must not
+  struct sigaction action{};
+  action.sa_sigaction = on_fault;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&action.sa_mask);
+  for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &action, &handlers_old[i]);
+}
+
+FaultHandlers::~FaultHandlers() {
+  std::lock_guard<std::mutex> lock(handlers_mutex);
+  if (--handlers_users) return;
+  for (int i = 0; i < kCount; ++i) sigaction(kSignals[i], &handlers_old[i], nullptr);
+}
+
+FaultStack::FaultStack() {
+  memory_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory_ == MAP_FAILED) throw Error("out of memory: the stack of a signal handler");
+  stack_t fresh{};
+  fresh.ss_sp = memory_;
+  fresh.ss_size = kStackBytes;
+  sigaltstack(&fresh, &old_);
+}
+
+FaultStack::~FaultStack() {
+  sigaltstack(&old_, nullptr);
+  munmap(memory_, kStackBytes);
+}
+
+// The output of addr2line, or nothing.
+static std::string ask_addr2line(const char* file, uintptr_t address) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC)) return "";
+  char number[32];
+  snprintf(number, sizeof number, "0x%zx", size_t(address));
+  char program[] = "addr2line", option[] = "-e", inlined[] = "-i";
+  char* const argv[] = {program, inlined, option, const_cast<char*>(file), number, nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  pid_t child = -1;
+  const int failed = posix_spawnp(&child, program, &actions, nullptr, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  std::string text;
+  char buffer[512];
+  for (ssize_t n; !failed && (n = read(ends[0], buffer, sizeof buffer)) > 0;) text.append(buffer, size_t(n));
+  close(ends[0]);
+  if (!failed) waitpid(child, nullptr, 0);
+  return text;
+}
+
+std::string code_place(const void* pc) {
+  Dl_info found;
+  if (!pc || !dladdr(pc, &found)) return "?";
+  const uintptr_t base = reinterpret_cast<uintptr_t>(found.dli_fbase), at = reinterpret_cast<uintptr_t>(pc) - base;
+  const std::string text = ask_addr2line(found.dli_fname, at);
+  std::string first;
+  for (size_t begin = 0; begin < text.size();) {  // from the innermost inlined function outwards
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.empty() || line[0] == '?') continue;
+    if (first.empty()) first = line;
+    if (line.find("/ascendc/include/") == std::string::npos && line.find("/usr/include/") == std::string::npos)
+      return line;
+  }
+  return first.empty() ? format("%s+0x%zx", found.dli_fname, size_t(at)) : first;
+}
+
+}  // namespace mco::asc

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pipes, queues, buffers and the flags between pipes of a core.
+#include <algorithm>
+
+#include "asc_run.h"
+
+namespace mco::asc {
+
+namespace {
+
+constexpr int kMostBuffers = 64;
+constexpr const char* kPipes[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
+
+std::string queue_name(int position, bool queue, const Place& made) {
+  return std::string(position_name(position)) + (queue ? " queue of " : " buffer of ") + made.text();
+}
+
+// Buffers of a memory, for an error that one more does not fit.
+std::string list_of(const mco_asc_pipe& pipe, Scope scope, bool split) {
+  std::string text;
+  for (const auto& q : pipe.queues) {
+    if (q->blocks.empty() || scope_of(q->blocks[0]->position, split) != scope) continue;
+    text += (text.empty() ? "" : ", ") + q->name + ": " + std::to_string(q->blocks.size()) + " x " +
+            std::to_string(q->block_bytes);
+  }
+  return text.empty() ? "none before it" : text;
+}
+
+std::unique_ptr<Queue> make_queue(AscCore& core, const mco_asc_where& where, int position, int depth, int number,
+                                  int64_t bytes, int64_t address) {
+  auto q = std::make_unique<Queue>();
+  q->depth = depth;
+  q->made = Place(where);
+  q->name = queue_name(position, depth >= 0, q->made);
+  q->block_bytes = bytes;
+  const Scope scope = scope_of(position, core.info.split != 0);
+  for (int i = 0; i < number; ++i) {
+    const std::string name = number > 1 ? "block " + std::to_string(i) + " of the " + q->name : "the " + q->name;
+    Home* home = core.new_home(name, scope, position, address + i * bytes, bytes);
+    home->queue = q.get();
+    q->blocks.push_back(home);
+  }
+  return q;
+}
+
+void check_block(AscCore& core, const mco_asc_where& where, const Queue& q, const Home* home) {
+  if (home && home->queue == &q) return;
+  const std::string given = home ? home->name : std::string("no block of a queue");
+  core.fail(where, "the tensor lies in " + given + "; accepted: a tensor that the " + q.name + " gave by AllocTensor");
+}
+
+std::string states_of(const Queue& q) {
+  std::string text;
+  for (const Home* home : q.blocks) {
+    text += (text.empty() ? "" : ", ") + std::string(home->state == Home::kTaken ? "taken at " : "queued at ") +
+            home->since.text();
+  }
+  return text;
+}
+
+void check_event(AscCore& core, const mco_asc_where& where, int event, int id) {
+  if (event < 0 || event >= 64 || id < 0 || id > 7) {
+    core.fail(where, "event id is " + std::to_string(id) + "; accepted: 0 to 7");
+  }
+}
+
+std::string pair_of(int event) { return std::string(kPipes[event / 8]) + "_" + kPipes[event % 8]; }
+
+}  // namespace
+
+static Queue* init(AscCore& core, const mco_asc_where& where, mco_asc_pipe& pipe, int position, int depth, int number,
+                   int64_t bytes) {
+  const bool split = core.info.split != 0;
+  const Scope scope = scope_of(position, split);
+  if (scope == GM) {
+    core.fail(where, std::string("position is ") + position_name(position) + "; accepted: one in on-chip memory of " +
+                         "this chip");
+  }
+  if (number < 1 || bytes < 0) {
+    core.fail(where, format("%d blocks of %lld bytes; accepted: 1 block or more", number, (long long)bytes));
+  }
+  if (depth >= 0 && number > kMostBuffers) {
+    core.fail(where, format("%d blocks; accepted: %d buffers at most in a kernel", number, kMostBuffers));
+  }
+  const int64_t block = round_up(bytes, kBlockBytes), room = core.launch.spec.scope_bytes[scope];
+  const int64_t wanted = block * number;
+  if (wanted > room - pipe.used[scope]) {
+    core.fail(where, format("%d x %lld bytes of %s, of which %lld of %lld are taken (", number, (long long)block,
+                            kScopeName[scope], (long long)pipe.used[scope], (long long)room) +
+                         list_of(pipe, scope, split) + "); accepted: buffers that fit");
+  }
+  pipe.buffers += number;
+  if (pipe.buffers > kMostBuffers) {
+    core.fail(where, format("makes %d buffers; accepted: %d at most in a kernel", pipe.buffers, kMostBuffers));
+  }
+  pipe.queues.push_back(make_queue(core, where, position, depth, number, block, pipe.used[scope]));
+  pipe.used[scope] += wanted;
+  pipe.queues.back()->pipe = &pipe;
+  return pipe.queues.back().get();
+}
+
+static void release(AscCore& core, Queue& q) {
+  (void)core;
+  for (Home* home : q.blocks) {
+    home->queue = nullptr;
+    home->name += ", which was released";
+  }
+  for (auto& part : q.parts) release(core, *part);
+}
+
+}  // namespace mco::asc
+
+using mco::asc::AscCore;
+using mco::asc::here;
+using mco::asc::Home;
+using mco::asc::Place;
+using mco::asc::Queue;
+
+namespace {
+
+Queue& need(AscCore& core, const mco_asc_where& where, mco_asc_queue* queue) {
+  if (!queue) core.fail(where, "the queue or buffer was not initialised; accepted: one that InitBuffer was called for");
+  return *reinterpret_cast<Queue*>(queue);
+}
+
+Home* home_of(const mco_asc_home* home) { return const_cast<Home*>(static_cast<const Home*>(home)); }
+
+}  // namespace
+
+extern "C" {
+
+mco_asc_pipe* mco_asc_pipe_new(const mco_asc_where* where) {
+  auto& core = here("TPipe");
+  core.pipes.push_back(std::make_unique<mco_asc_pipe>());
+  core.pipes.back()->made = Place(*where);
+  return core.pipes.back().get();
+}
+
+void mco_asc_pipe_end(mco_asc_pipe* pipe) { pipe->alive = false; }
+
+void mco_asc_pipe_reset(const mco_asc_where* where, mco_asc_pipe* pipe) {
+  auto& core = here(where->call);
+  for (auto& q : pipe->queues) mco::asc::release(core, *q);
+  pipe->retired.insert(pipe->retired.end(), std::make_move_iterator(pipe->queues.begin()),
+                       std::make_move_iterator(pipe->queues.end()));
+  pipe->queues.clear();
+  for (int64_t& used : pipe->used) used = 0;
+  pipe->buffers = 0;
+  for (auto& ids : core.flags) {
+    for (auto& flag : ids) flag.taken = false;
+  }
+}
+
+mco_asc_queue* mco_asc_init_buffer(const mco_asc_where* where, mco_asc_pipe* pipe, int position, int end, int depth,
+                                   int number, int64_t bytes) {
+  (void)end;
+  auto& core = here(where->call);
+  if (!pipe) core.fail(*where, "the TPipe was destroyed; accepted: one that lives");
+  return reinterpret_cast<mco_asc_queue*>(mco::asc::init(core, *where, *pipe, position, depth, number, bytes));
+}
+
+mco_asc_queue* mco_asc_pool_buffer(const mco_asc_where* where, mco_asc_queue* pool, int position, int end, int depth,
+                                   int number, int64_t bytes) {
+  (void)end;
+  auto& core = here(where->call);
+  Queue& from = need(core, *where, pool);
+  const int64_t block = mco::round_up(bytes, mco::kBlockBytes);
+  if (number < 1 || bytes < 0 || block * number > from.block_bytes - from.used) {
+    core.fail(*where,
+              mco::format("%d x %lld bytes of a pool of %lld, of which %lld are taken; accepted: buffers that fit",
+                          number, (long long)block, (long long)from.block_bytes, (long long)from.used));
+  }
+  from.parts.push_back(
+      mco::asc::make_queue(core, *where, position, depth, number, block, from.blocks[0]->address + from.used));
+  from.used += block * number;
+  return reinterpret_cast<mco_asc_queue*>(from.parts.back().get());
+}
+
+void mco_asc_pool_reset(const mco_asc_where* where, mco_asc_queue* pool) {
+  auto& core = here(where->call);
+  Queue& from = need(core, *where, pool);
+  for (auto& part : from.parts) mco::asc::release(core, *part);
+  from.used = 0;
+}
+
+const mco_asc_home* mco_asc_whole(const mco_asc_where* where, mco_asc_queue* queue) {
+  return need(here(where->call), *where, queue).blocks[0];
+}
+
+const mco_asc_home* mco_asc_alloc(const mco_asc_where* where, mco_asc_queue* queue) {
+  auto& core = here(where->call);
+  core.look(*where);
+  Queue& q = need(core, *where, queue);
+  for (size_t i = 0; i < q.blocks.size(); ++i) {
+    Home* home = q.blocks[(q.next + i) % q.blocks.size()];
+    if (home->state != Home::kFree) continue;
+    q.next = (q.next + i + 1) % q.blocks.size();
+    home->state = Home::kTaken;
+    home->since = Place(*where);
+    return home;
+  }
+  core.fail(*where, mco::format("all %zu blocks of the ", q.blocks.size()) + q.name + " are in use (" +
+                        mco::asc::states_of(q) + "); accepted: one FreeTensor for each AllocTensor before the next");
+}
+
+void mco_asc_enqueue(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home) {
+  auto& core = here(where->call);
+  Queue& q = need(core, *where, queue);
+  Home* block = home_of(home);
+  mco::asc::check_block(core, *where, q, block);
+  if (block->state != Home::kTaken) {
+    core.fail(*where, block->name + (block->state == Home::kFree ? " was freed at " : " is in the queue since ") +
+                          block->since.text() + "; accepted: a tensor between its AllocTensor and its FreeTensor");
+  }
+  const size_t depth = size_t(std::max(q.depth, 1));
+  if (q.waiting.size() >= depth) {
+    core.fail(*where, mco::format("%zu tensors wait in the ", q.waiting.size()) + q.name +
+                          mco::format(", whose depth is %zu; accepted: a DeQue before the next EnQue", depth));
+  }
+  block->state = Home::kQueued;
+  block->since = Place(*where);
+  q.waiting.push_back(block);
+}
+
+const mco_asc_home* mco_asc_dequeue(const mco_asc_where* where, mco_asc_queue* queue) {
+  auto& core = here(where->call);
+  Queue& q = need(core, *where, queue);
+  if (q.waiting.empty()) core.fail(*where, "the " + q.name + " is empty; accepted: one EnQue before each DeQue");
+  Home* block = q.waiting.front();
+  q.waiting.pop_front();
+  block->state = Home::kTaken;
+  block->since = Place(*where);
+  return block;
+}
+
+void mco_asc_free(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home) {
+  auto& core = here(where->call);
+  Queue& q = need(core, *where, queue);
+  Home* block = home_of(home);
+  mco::asc::check_block(core, *where, q, block);
+  if (block->state != Home::kTaken) {
+    core.fail(*where, block->name +
+                          (block->state == Home::kFree ? " was freed before, at " : " is in the queue since ") +
+                          block->since.text() + "; accepted: one FreeTensor for each AllocTensor");
+  }
+  block->state = Home::kFree;
+  block->since = Place(*where);
+}
+
+int mco_asc_ask(const mco_asc_where* where, mco_asc_queue* queue, int what) {
+  auto& core = here(where->call);
+  Queue& q = need(core, *where, queue);
+  if (what == MCO_ASC_QUEUED) return int(q.waiting.size());
+  if (what == MCO_ASC_VACANT) return q.waiting.size() < size_t(std::max(q.depth, 1));
+  return std::any_of(q.blocks.begin(), q.blocks.end(), [](const Home* home) { return home->state == Home::kFree; });
+}
+
+const mco_asc_home* mco_asc_rest(const mco_asc_where* where, int position) {
+  auto& core = here(where->call);
+  const mco::Scope scope = mco::asc::scope_of(position, core.info.split != 0);
+  int64_t used = 0;
+  for (auto& pipe : core.pipes) {
+    if (pipe->alive) used = std::max(used, pipe->used[scope]);
+  }
+  return core.new_home("the rest of " + std::string(mco::kScopeName[scope]), scope, position, used,
+                       core.launch.spec.scope_bytes[scope] - used);
+}
+
+void mco_asc_set_flag(const mco_asc_where* where, int event, int id) {
+  auto& core = here(where->call);
+  mco::asc::check_event(core, *where, event, id);
+  core.flags[event][id].balance++;
+}
+
+void mco_asc_wait_flag(const mco_asc_where* where, int event, int id) {
+  auto& core = here(where->call);
+  mco::asc::check_event(core, *where, event, id);
+  auto& flag = core.flags[event][id];
+  if (--flag.balance >= 0) return;
+  // The scalar unit itself waits here; another pipe waits until a later instruction sets the flag.
+  if (event % 8 == 0) {
+    core.fail(*where, "no SetFlag<" + mco::asc::pair_of(event) + "> of event id " + std::to_string(id) +
+                          " came before it; accepted: one SetFlag for each WaitFlag");
+  }
+  if (flag.balance == -1) flag.first_wait = Place(*where);
+}
+
+int mco_asc_take_event(const mco_asc_where* where, int event, int keep) {
+  auto& core = here(where->call);
+  mco::asc::check_event(core, *where, event, 0);
+  for (int id = 0; id < 8; ++id) {
+    auto& flag = core.flags[event][id];
+    if (flag.taken) continue;
+    flag.taken = keep != 0;
+    return id;
+  }
+  core.fail(*where, "all 8 event ids of " + mco::asc::pair_of(event) +
+                        " are taken; accepted: ReleaseEventID before the next AllocEventID");
+}
+
+void mco_asc_release_event(const mco_asc_where* where, int event, int id) {
+  auto& core = here(where->call);
+  mco::asc::check_event(core, *where, event, id);
+  core.flags[event][id].taken = false;
+}
+
+void mco_asc_pipe_barrier(const mco_asc_where* where, int pipe) {
+  auto& core = here(where->call);
+  if (pipe == 0) core.fail(*where, "pipe is PIPE_S; accepted: another pipe, or PIPE_ALL");
+}
+
+}  // extern "C"

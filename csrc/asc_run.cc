@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "asc_run.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "fpenv.h"
+#include "guarded.h"
+#include "pool.h"
+
+namespace mco::asc {
+
+namespace {
+
+// KernelMetaType: numbers of the headers.
+enum Kind { kAivOnly, kAicOnly, kMixAiv10, kMixAic10, kMixAic11, kMixAic12, kAiCore, kVectorCore };
+
+int cubes_of(int kind) { return kind == kAicOnly || kind == kMixAic10 || kind == kMixAic11 || kind == kMixAic12; }
+int vectors_of(int kind) { return kind == kAicOnly || kind == kMixAic10 ? 0 : kind == kMixAic12 ? 2 : 1; }
+
+// Where a fibre begins: the core in `current`.
+void enter() {
+  AscCore& core = *current();
+  const mco_asc_launch& spec = core.launch.spec;
+  spec.entry[core.info.is_cube ? 0 : 1](spec.args);
+  core.leave();
+}
+
+}  // namespace
+
+Launch::Launch(const mco_asc_launch& spec, int kind) : spec(spec), kind(kind), watch(spec.time_limit, spec.poll) {
+  for (int i = 0; i < spec.memories; ++i) {
+    auto home = std::make_unique<Home>();
+    home->base = static_cast<uint8_t*>(spec.memory[i].data);
+    home->bytes = spec.memory[i].bytes;
+    home->lo = home->base;
+    home->hi = home->base + home->bytes;
+    home->scope = GM;
+    home->position = 0;
+    home->name = spec.memory[i].name;
+    gm_.push_back(std::move(home));
+  }
+  std::sort(gm_.begin(), gm_.end(), [](const auto& a, const auto& b) { return a->base < b->base; });
+  make_cores();
+}
+
+Launch::~Launch() = default;
+
+void Launch::make_cores() {
+  const bool split = spec.split != 0;
+  const int cubes = split ? cubes_of(kind) : 0, vectors = split ? vectors_of(kind) : 1;
+  for (int block = 0; block < spec.blocks; ++block) {
+    for (int sub = 0; sub < cubes + vectors; ++sub) {
+      const bool cube = sub < cubes;
+      const int number = int(cores.size());
+      cores.push_back(std::make_unique<AscCore>(*this, number, cube));
+      mco_asc_core& info = cores.back()->info;
+      info.sub = cube ? 0 : sub - cubes;
+      info.subs = cube ? 1 : vectors;
+      info.ratio = vectors;
+      info.block = cube ? block : block * vectors + info.sub;
+      info.blocks = spec.blocks;
+      info.arch = spec.arch;
+      info.split = split;
+      info.tiling_key = spec.tiling_key;
+      members[MCO_ASC_ALL_CORES].push_back(number);
+      members[cube ? MCO_ASC_ALL_CUBE : MCO_ASC_ALL_VECTOR].push_back(number);
+    }
+  }
+}
+
+// The tensor an address lies in; one behind its end counts, so that an empty rest of a tensor is no fault.
+const Home* Launch::find_gm(const void* address) const {
+  const auto* at = static_cast<const uint8_t*>(address);
+  auto after =
+      std::upper_bound(gm_.begin(), gm_.end(), at, [](const uint8_t* x, const auto& h) { return x < h->base; });
+  const Home* end_of = nullptr;
+  while (after != gm_.begin()) {
+    const Home& home = **--after;
+    if (at < home.base + home.bytes) return &home;
+    if (at == home.base + home.bytes) end_of = &home;
+    if (home.bytes) break;
+  }
+  return end_of;
+}
+
+void Launch::note_error(int core, const std::string& text) {
+  if (core >= error_core_.load()) return;
+  error_core_ = core;
+  error_ = text;
+}
+
+// Cores below one that failed go on: theirs is the error to report.
+bool Launch::stopping(int core) { return core > error_core_.load(std::memory_order_relaxed); }
+
+void Launch::end_probe() {
+  if (!probing) return;
+  std::lock_guard<std::mutex> lock(mutex);
+  probing = false;
+  changed.notify_all();
+}
+
+void Launch::begin(Worker& w, AscCore& core) {
+  if (w.seats.empty()) w.seats.push_back(std::make_unique<Seat>());
+  core.seat = std::move(w.seats.back());
+  w.seats.pop_back();
+  auto& engine = core.seat->cores[core.info.is_cube && core.info.split];
+  if (engine) {
+    engine->reset();
+  } else {
+    int64_t bytes[kScopes];
+    for (int s = 0; s < kScopes; ++s) bytes[s] = core.scope_bytes(Scope(s));
+    if (bytes[UB]) bytes[UB] += kScratchBytes;
+    engine = std::make_unique<Core>(bytes, spec.saturate != 0, nullptr, true);
+  }
+  core.core = engine.get();
+  core.worker = &w;
+  Fibre& f = core.seat->fibre;
+  getcontext(&f.context);
+  const size_t page = f.bytes - (size_t(1) << 20);
+  f.context.uc_stack.ss_sp = f.stack + page;
+  f.context.uc_stack.ss_size = f.bytes - page;
+  f.context.uc_link = nullptr;
+  makecontext(&f.context, enter, 0);
+  w.cores.push_back(&core);
+}
+
+void Launch::step(Worker& w, AscCore& core) {
+  w.running = &core;
+  current() = &core;
+  swapcontext(&w.context, &core.seat->fibre.context);
+  current() = nullptr;
+  w.running = nullptr;
+}
+
+// What a core leaves behind that hangs a chip.
+void Launch::check_end(AscCore& core) {
+  for (int event = 0; event < 64; ++event) {
+    for (int id = 0; id < 8; ++id) {
+      const AscCore::Flag& flag = core.flags[event][id];
+      if (flag.balance < 0) {
+        core.failed = true;
+        core.error = core.title() + ": WaitFlag: event id " + std::to_string(id) +
+                     " of this pair of pipes is waited for and never set; accepted: one SetFlag for each WaitFlag [" +
+                     flag.first_wait.text() + "]";
+        return;
+      }
+    }
+  }
+}
+
+// Under the lock: the core has come back to its thread.
+void Launch::after(Worker& w, AscCore& core) {
+  if (!core.ended) {
+    if (core.number == 0) probing = false;
+    return;
+  }
+  if (!core.failed) check_end(core);
+  if (core.fault_at) core.error += " [" + code_place(core.fault_at) + "]";
+  if (core.failed) note_error(core.number, core.error);
+  probing = false;
+  w.cores.erase(std::find(w.cores.begin(), w.cores.end(), &core));
+  w.seats.push_back(std::move(core.seat));
+  core.core = nullptr;
+}
+
+void Launch::abandon(Worker& w) {
+  for (AscCore* core : w.cores) {
+    core->ended = true;
+    w.seats.push_back(std::move(core->seat));
+  }
+  w.cores.clear();
+}
+
+void Launch::deadlock() {
+  std::string text = "no core can go on:";
+  int shown = 0, waiting = 0, first = INT32_MAX;
+  for (const auto& core : cores) {
+    if (core->ended || !core->ready) continue;
+    first = std::min(first, core->number);
+    if (++waiting <= 8) {
+      ++shown;
+      text += (shown > 1 ? "; " : " ") + core->title() + " waits in " + core->waits_for + " [" + core->waits_at.text() +
+              "]";
+    }
+  }
+  if (waiting > shown) text += "; and " + std::to_string(waiting - shown) + " more";
+  std::vector<std::string> done;
+  for (const auto& core : cores) {
+    if (core->ended) done.push_back(core->title());
+  }
+  if (!done.empty()) {
+    text += "; ended: ";
+    for (size_t i = 0; i < done.size() && i < 8; ++i) text += (i ? ", " : "") + done[i];
+    if (done.size() > 8) text += " and " + std::to_string(done.size() - 8) + " more";
+  }
+  note_error(first, text);
+}
+
+AscCore* Launch::next_core(Worker& w, std::unique_lock<std::mutex>& lock) {
+  for (;;) {
+    if (error_core_ != INT32_MAX || wanted_kind >= 0) {
+      // Cores below the one that failed may hold an earlier error; those that wait for others never will.
+      abandon(w);
+      if (wanted_kind >= 0 || started_ >= cores.size()) return nullptr;
+    }
+    for (AscCore* core : w.cores) {
+      if (core->ready && core->ready()) {
+        core->ready = nullptr;
+        std::rotate(w.cores.begin(), std::find(w.cores.begin(), w.cores.end(), core) + 1, w.cores.end());
+        return core;
+      }
+    }
+    if (started_ < cores.size() && !(probing && started_ > 0)) {
+      const size_t at = spec.reverse ? cores.size() - 1 - started_ : started_;
+      ++started_;
+      if (stopping(cores[at]->number)) {
+        cores[at]->ended = true;
+        continue;
+      }
+      begin(w, *cores[at]);
+      return cores[at].get();
+    }
+    if (started_ >= cores.size() && w.cores.empty()) return nullptr;
+    if (running_ == 0 && started_ >= cores.size()) {
+      bool can_go_on = false;
+      for (const auto& core : cores) can_go_on |= !core->ended && core->ready && core->ready();
+      if (!can_go_on) {
+        deadlock();
+        changed.notify_all();
+        continue;
+      }
+    }
+    changed.wait_for(lock, std::chrono::milliseconds(Watch::kPollMilliseconds));
+    if (watch.look() != Watch::Stop::None) {
+      note_error(-1, watch.stopped() == Watch::Stop::Asked ? "interrupted" : "the cores still wait at the time limit");
+    }
+  }
+}
+
+void Launch::work() {
+  const FloatingPointDefaults defaults;
+  const FaultStack faults;
+  Worker w(*this);
+  w.thread = pthread_self();
+  std::unique_lock<std::mutex> lock(mutex);
+  workers_.push_back(&w);
+  while (AscCore* core = next_core(w, lock)) {
+    ++running_;
+    lock.unlock();
+    step(w, *core);
+    lock.lock();
+    --running_;
+    after(w, *core);
+    changed.notify_all();
+  }
+  workers_.erase(std::find(workers_.begin(), workers_.end(), &w));
+}
+
+void Launch::run() {
+  const int threads = spec.threads > 0 ? spec.threads : ThreadPool::threads();
+  const int helpers = int(std::min<size_t>(size_t(threads), cores.size())) - 1;
+  const FaultHandlers handlers;
+  ThreadPool::instance().run(helpers, [this] { work(); }, [this] { watch.look(); });
+  if (error_core_ != INT32_MAX) throw Error(error_);
+}
+
+}  // namespace mco::asc
+
+using mco::asc::here;
+
+extern "C" {
+
+int mco_asc_run(const mco_asc_launch* spec, char* err, size_t errlen) {
+  bool asked = false;
+  const int status = mco::guarded(err, errlen, [&] {
+    if (!spec || spec->struct_size != sizeof *spec || spec->abi != MCO_ASC_ABI) {
+      mco::fail("mco_asc_run: made by other headers than those of this version; build the kernel again");
+    }
+    if (mco::asc::current()) mco::fail("a kernel cannot launch a kernel");
+    int kind = spec->kind >= 0 ? spec->kind : 0;
+    for (int tries = 0; tries < 3; ++tries) {
+      mco::asc::Launch launch(*spec, kind);
+      try {
+        launch.run();
+      } catch (...) {
+        asked = launch.asked_to_stop();
+        throw;
+      }
+      if (launch.wanted_kind < 0) return;
+      kind = launch.wanted_kind;
+    }
+    mco::fail("the kernel says another KERNEL_TASK_TYPE each time it runs");
+  });
+  return asked ? 2 : status;
+}
+
+void mco_asc_task_type(const mco_asc_where* where, int type) {
+  auto& core = here(where->call);
+  mco::asc::Launch& launch = core.launch;
+  if (!core.info.split || type == launch.kind) return;
+  if (mco::asc::cubes_of(type) == mco::asc::cubes_of(launch.kind) &&
+      mco::asc::vectors_of(type) == mco::asc::vectors_of(launch.kind)) {
+    return;
+  }
+  if (type < 0 || type > mco::asc::kVectorCore) mco_asc_refuse(where, "type", "unknown", "a type of 910B");
+  if (core.issued || !launch.probing) {
+    core.fail(*where, "comes after the kernel's first instruction; accepted: before it");
+  }
+  {
+    std::lock_guard<std::mutex> lock(launch.mutex);
+    launch.wanted_kind = type;
+  }
+  core.leave();
+}
+
+}  // extern "C"

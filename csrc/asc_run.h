@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// One launch of an Ascend C kernel: its cores on the threads of the engine, who waits for whom, its first error.
+#pragma once
+
+#include <signal.h>
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+
+#include "asc_core.h"
+#include "watch.h"
+
+namespace mco::asc {
+
+struct Worker {
+  explicit Worker(Launch& launch) : launch(launch) {}
+  Launch& launch;
+  ucontext_t context;
+  std::vector<AscCore*> cores;               // that it has begun and not ended
+  std::vector<std::unique_ptr<Seat>> seats;  // free ones
+  AscCore* running = nullptr;
+  pthread_t thread{};
+};
+
+class Launch {
+ public:
+  Launch(const mco_asc_launch& spec, int kind);
+  ~Launch();
+
+  void run();  // throws Error
+  bool asked_to_stop() const { return watch.stopped() == Watch::Stop::Asked; }
+
+  // A kernel that turns out to be of another kind than assumed; the launch starts again.
+  int wanted_kind = -1;
+
+  const Home* find_gm(const void* at) const;
+
+  const mco_asc_launch& spec;
+  const int kind;
+  Watch watch;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::unique_ptr<AscCore>> cores;
+  std::vector<int> members[3];  // cores by MCO_ASC_ALL_*
+
+  // Barriers: those that have arrived in this round, by who takes part.
+  struct Barrier {
+    int arrived = 0, members = 0;
+    int64_t round = 0;
+  };
+  std::map<std::pair<int, int>, Barrier> barriers;
+  // Flags between cores that are set and not waited for: of a core, a flag and a mode, how often each core has set it.
+  std::map<std::array<int, 3>, std::map<int, int>> cross;
+  bool take_cross(int core, int id);
+
+  bool probing = true;  // until the first core shows what kind of kernel this is
+  void end_probe();
+  void note_error(int core, const std::string& text);
+  bool stopping(int core);
+
+ private:
+  void make_cores();
+  void work();
+  AscCore* next_core(Worker& w, std::unique_lock<std::mutex>& lock);
+  void begin(Worker& w, AscCore& core);
+  void step(Worker& w, AscCore& core);
+  void after(Worker& w, AscCore& core);
+  void check_end(AscCore& core);
+  void deadlock();
+  void abandon(Worker& w);
+
+  std::vector<std::unique_ptr<Home>> gm_;  // by address
+  size_t started_ = 0;
+  int running_ = 0;
+  std::vector<Worker*> workers_;
+  std::atomic<int> error_core_{INT32_MAX};
+  std::string error_;
+};
+
+// Faults of a thread while it runs kernels become errors of the core (asc_fault.cc).
+class FaultHandlers {
+ public:
+  FaultHandlers();
+  ~FaultHandlers();
+};
+class FaultStack {
+ public:
+  FaultStack();
+  ~FaultStack();
+
+ private:
+  void* memory_;
+  stack_t old_;
+};
+// The source line of code in a library, or the library and its address there.
+std::string code_place(const void* pc);
+
+}  // namespace mco::asc

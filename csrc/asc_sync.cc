@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order between cores: barriers, counters of a block, words in GM.
+#include <algorithm>
+
+#include "asc_run.h"
+
+namespace mco::asc {
+
+namespace {
+
+constexpr int kMostCount = 15;
+
+const char* who_text(int who) { return who == MCO_ASC_ALL_VECTOR ? "vector " : who == MCO_ASC_ALL_CUBE ? "cube " : ""; }
+
+// Cores that a flag of a mode reaches: 0 all of its kind, 1 the vector cores of its block, 2 those of the other kind in
+// its block.
+std::vector<int> reached(const AscCore& core, int mode) {
+  std::vector<int> out;
+  const auto block_of = [](const AscCore& c) { return c.info.is_cube ? c.info.block : c.info.block / c.info.ratio; };
+  for (const auto& other : core.launch.cores) {
+    const bool same_kind = other->info.is_cube == core.info.is_cube, same_block = block_of(*other) == block_of(core);
+    if (mode == 0 ? same_kind : same_block && (mode == 1 ? same_kind : !same_kind)) out.push_back(other->number);
+  }
+  return out;
+}
+
+}  // namespace
+
+// A flag of a mode is there when every core that sets it in that mode has; waiting takes one of each. Under the lock.
+bool Launch::take_cross(int core, int id) {
+  for (int mode = 0; mode <= 2; ++mode) {
+    const auto found = cross.find({core, id, mode});
+    if (found == cross.end()) continue;
+    const std::vector<int> sources = reached(*cores[size_t(core)], mode);
+    if (!std::all_of(sources.begin(), sources.end(), [&](int source) { return found->second[source] > 0; })) continue;
+    for (int source : sources) --found->second[source];
+    return true;
+  }
+  return false;
+}
+
+}  // namespace mco::asc
+
+using mco::asc::here;
+
+extern "C" {
+
+void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
+  auto& core = here(where->call);
+  mco::asc::Launch& launch = core.launch;
+  const int members = count > 0 ? count : int(launch.members[core.info.split ? who : MCO_ASC_ALL_CORES].size());
+  int64_t round;
+  {
+    std::lock_guard<std::mutex> lock(launch.mutex);
+    auto& barrier = launch.barriers[{who, members}];
+    round = barrier.round;
+    if (++barrier.arrived == members) {
+      barrier.arrived = 0;
+      ++barrier.round;
+      launch.changed.notify_all();
+      return;
+    }
+  }
+  const std::string what = "for all " + std::to_string(members) + " " + mco::asc::who_text(who) + "cores";
+  core.wait(*where, what, [&launch, who, members, round] { return launch.barriers[{who, members}].round != round; });
+}
+
+void mco_asc_cross_set(const mco_asc_where* where, int mode, int id) {
+  auto& core = here(where->call);
+  if (mode < 0 || mode > 2 || id < 0 || id > 15) {
+    core.fail(*where, mco::format("mode is %d and the flag %d; accepted: modes 0 to 2, flags 0 to 15", mode, id));
+  }
+  mco::asc::Launch& launch = core.launch;
+  int full = -1;
+  {
+    std::lock_guard<std::mutex> lock(launch.mutex);
+    for (int other : mco::asc::reached(core, mode)) {
+      if (launch.cross[{other, id, mode}][core.number]++ >= mco::asc::kMostCount) full = other;
+    }
+    launch.changed.notify_all();
+  }
+  if (full >= 0) {
+    core.fail(*where, mco::format("flag %d of %s is set 16 times and not waited for; accepted: 15 at most", id,
+                                  launch.cores[size_t(full)]->title().c_str()));
+  }
+}
+
+void mco_asc_cross_wait(const mco_asc_where* where, int id) {
+  auto& core = here(where->call);
+  if (id < 0 || id > 15) core.fail(*where, mco::format("the flag is %d; accepted: 0 to 15", id));
+  mco::asc::Launch& launch = core.launch;
+  const int number = core.number;
+  const auto take = [&launch, number, id] { return launch.take_cross(number, id); };
+  {
+    std::lock_guard<std::mutex> lock(launch.mutex);
+    if (take()) return;
+  }
+  core.wait(*where, "for flag " + std::to_string(id), take);
+}
+
+void mco_asc_wait_word(const mco_asc_where* where, int32_t* at, int32_t value, int take) {
+  auto& core = here(where->call);
+  const auto there = [at, value, take] {
+    if (__atomic_load_n(at, __ATOMIC_ACQUIRE) != value) return false;
+    if (take) __atomic_store_n(at, 0, __ATOMIC_RELEASE);
+    return true;
+  };
+  {
+    std::lock_guard<std::mutex> lock(core.launch.mutex);
+    if (there()) return;
+  }
+  core.wait(*where, mco::format("for a word in GM to become %d", value), there);
+}
+
+void mco_asc_wake(void) {
+  auto& core = here("IBSet");
+  std::lock_guard<std::mutex> lock(core.launch.mutex);
+  core.launch.changed.notify_all();
+}
+
+void mco_asc_pause(void) {
+  auto& core = here("pause");
+  if (core.launch.cores.size() < 2) return;
+  const mco_asc_where where = {"a loop that looks at GM", nullptr, 0};
+  core.wait(where, "for other cores", [] { return true; });
+}
+
+}  // extern "C"

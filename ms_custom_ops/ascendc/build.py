@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From Ascend C sources to a kernel that can be called."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ms_custom_ops.ascendc import compile as compiler
+from ms_custom_ops.ascendc import rewrite, tiling
+from ms_custom_ops.ascendc.chips import chip_flags
+from ms_custom_ops.ascendc.kernel import Kernel, load
+from ms_custom_ops.errors import AscendcBuildError, describe
+from ms_custom_ops.soc import current_soc, get_soc
+
+_HEADERS = {".h", ".hpp", ".hh", ".inc", ".cuh"}
+_DEFINE = re.compile(r"[A-Za-z_]\w*(\([^)]*\))?(=.*)?", re.S)
+
+Source = str | os.PathLike
+
+
+def build(
+    sources: Source | Sequence[Source],
+    entry: str | None = None,
+    soc: str | None = None,
+    include_dirs: Source | Iterable[Source] = (),
+    defines: str | Iterable[str] = (),
+) -> Kernel:
+    """Kernel ``entry`` of Ascend C ``sources``.
+
+    ``sources``: one path or several, of which one defines ``entry`` and the others are compiled with it; headers among
+    them are included first, and a header of the host with BEGIN_TILING_DATA_DEF gives the kernel its structs.
+    ``entry``: name of the ``__global__`` function, with its namespace and template arguments if it has any; None takes
+    the only one of the sources. ``soc``: a chip of :func:`ms_custom_ops.soc.list_socs`, None the current one.
+    ``defines``: "NAME" or "NAME=VALUE" each. The result of an earlier build of the same text is taken from the cache
+    folder. Raises AscendcBuildError: first the user's line at fault, then what the compiler said.
+    """
+    started = time.perf_counter()
+    chip = get_soc(soc) if soc is not None else current_soc()
+    files, headers = _files(sources)
+    folders = [_folder(folder) for folder in ([include_dirs] if isinstance(include_dirs, str | os.PathLike)
+                                              else include_dirs)]  # fmt: skip
+    macros = [_define(text) for text in ([defines] if isinstance(defines, str) else defines)]
+    texts = {path: path.read_text(errors="replace") for path in files}
+    name, home = _find_entry(entry, texts)
+    folders += [path.parent for path in files if path.parent not in folders]
+    unit = compiler.Unit(
+        entry=name,
+        source=home,
+        others=tuple(path for path in files if path != home),
+        prologue=tiling.prologue(headers),
+        folders=tuple(folders),
+        flags=(*chip_flags(chip), *(f"-D{text}" for text in macros)),
+        twice=any(rewrite.splits_by_core(text) for text in texts.values()),
+    )
+    libraries, cached = compiler.compiled(unit)
+    return load(name, libraries, chip, cached=cached, seconds=time.perf_counter() - started)
+
+
+def _files(sources: Source | Sequence[Source]) -> tuple[list[Path], list[Path]]:
+    """Sources to compile, and headers that come first."""
+    given = [sources] if isinstance(sources, str | os.PathLike) else list(sources)
+    paths = [Path(path).absolute() for path in given]
+    for path in paths:
+        if not path.is_file():
+            raise AscendcBuildError(describe("ascendc.build", "source", str(path), "a file that exists"))
+    files = [path for path in paths if path.suffix not in _HEADERS]
+    if not files:
+        raise AscendcBuildError(
+            describe("ascendc.build", "sources", [str(p) for p in given], "at least one .cpp, .cce or .asc file")
+        )
+    return files, [path for path in paths if path.suffix in _HEADERS]
+
+
+def _folder(folder: Source) -> Path:
+    path = Path(folder).absolute()
+    if not path.is_dir():
+        raise AscendcBuildError(describe("ascendc.build", "include folder", str(path), "a folder that exists"))
+    return path
+
+
+def _define(text: str) -> str:
+    if not isinstance(text, str) or not _DEFINE.fullmatch(text):
+        raise AscendcBuildError(describe("ascendc.build", "define", repr(text), '"NAME" or "NAME=VALUE"'))
+    return text
+
+
+def _find_entry(entry: str | None, texts: dict[Path, str]) -> tuple[str, Path]:
+    """The entry and the file that defines it."""
+    bare = {path: rewrite.without_comments(text) for path, text in texts.items()}
+    found = {path: rewrite.global_functions(text) for path, text in bare.items()}
+    names = [name for listed in found.values() for name in listed]
+    if entry is None:
+        if len(set(names)) != 1:
+            raise AscendcBuildError(describe("ascendc.build", "entry", None, f"one of {sorted(set(names))}"))
+        entry = names[0]
+    last = re.sub(r"<.*>$", "", entry, flags=re.S).split("::")[-1].strip()
+    for path, listed in found.items():
+        if last in listed:
+            return entry, path
+    if not re.fullmatch(r"[A-Za-z_]\w*", last):
+        raise AscendcBuildError(describe("ascendc.build", "entry", repr(entry), "the name of a function"))
+    word = re.compile(rf"\b{last}\b")  # stamped out by a macro, or in a header
+    holding = [path for path, text in bare.items() if word.search(text)]
+    if holding or (len(texts) == 1 and not names):
+        return entry, (holding or list(texts))[0]
+    accepted = f"one of {sorted(set(names))}" if names else "a __global__ function of the sources"
+    raise AscendcBuildError(describe("ascendc.build", "entry", repr(entry), accepted))

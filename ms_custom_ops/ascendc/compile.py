@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C++ compiler: flags, one translation unit with an entry, libraries kept by the content of what made them."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ms_custom_ops.ascendc import diagnostics, rewrite
+from ms_custom_ops.config import config
+from ms_custom_ops.engine import native
+from ms_custom_ops.errors import AscendcBuildError, describe
+
+FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-g1",  # lines of a division by zero or a wild pointer
+    "-fPIC",
+    "-pthread",
+    "-fno-strict-aliasing",  # kernels read bits through reinterpret_cast
+    "-ffp-contract=off",  # a fused multiply-add rounds once where the chip rounds twice
+    "-fvisibility=hidden",
+    "-w",
+)
+_LINK = ("-shared", "-Wl,-Bsymbolic-functions")  # a kernel's assert and abort are faults of that kernel
+_VARIANTS = 8  # libraries kept of one unit, for texts that change back and forth
+_CORES = ("CUBE", "VEC")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is compiled into one library, or two: where ``twice``, one for each kind of core."""
+
+    entry: str
+    source: Path
+    others: tuple[Path, ...]
+    prologue: str
+    folders: tuple[Path, ...]
+    flags: tuple[str, ...]
+    twice: bool = False
+
+
+def include_folder() -> Path:
+    """Folder of the headers that kernels include."""
+    return Path(__file__).parent / "include"
+
+
+def cflags() -> list[str]:
+    """Flags for a user's own build, with the include folder."""
+    return [*(flag for flag in FLAGS if flag not in ("-w", "-fvisibility=hidden")), f"-I{include_folder()}"]
+
+
+def libs() -> list[str]:
+    """What a user's own program is linked with."""
+    engine = native.library_path()
+    return [str(engine), f"-Wl,-rpath,{engine.parent}", "-Wl,--unresolved-symbols=ignore-in-shared-libs", "-pthread"]
+
+
+@functools.cache
+def compiler() -> str:
+    """Path of the C++ compiler; AscendcBuildError when there is none."""
+    wanted = config().cxx
+    for name in [wanted] if wanted else ["g++", "c++", "clang++"]:
+        if path := shutil.which(name):
+            return path
+    raise AscendcBuildError(
+        describe(
+            "ascendc.build", "C++ compiler", wanted or "missing", "g++ 10 or later, or clang; see MS_CUSTOM_OPS_CXX"
+        )
+    )
+
+
+@functools.cache
+def _identity() -> str:
+    """Of compiler, headers and engine: a change of one of them makes every library stale."""
+    found = hashlib.sha256()
+    stat = os.stat(os.path.realpath(compiler()))
+    found.update(f"{os.path.realpath(compiler())} {stat.st_size} {stat.st_mtime_ns}".encode())
+    engine = native.library_path()
+    stat = engine.stat()
+    found.update(f"{engine} {stat.st_size} {stat.st_mtime_ns}".encode())
+    for path in sorted(include_folder().rglob("*")):
+        if path.is_file():
+            found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+@functools.cache
+def _store() -> Path:
+    base = config().cache_dir
+    if base is not None:
+        return base / "ascendc"
+    folder = tempfile.mkdtemp(prefix="ms_custom_ops_ascendc_")
+    atexit.register(shutil.rmtree, folder, True)
+    return Path(folder)
+
+
+def compiled(unit: Unit) -> tuple[list[Path], bool]:
+    """Libraries of a unit, and whether they were there already. AscendcBuildError where the compiler refuses it."""
+    key = hashlib.sha256(repr((unit, FLAGS, _identity())).encode()).hexdigest()[:32]
+    folder = _store() / key
+    for record in _records(folder):
+        libraries = [folder / name for name in record["libraries"]]
+        if all(_digest(path) == digest for path, digest in record["files"].items()) and all(
+            library.is_file() for library in libraries
+        ):
+            return libraries, True
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, str] = {}
+    cores = _CORES if unit.twice else ("",)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        made = [_compile(unit, core, Path(scratch), files) for core in cores]
+        name = hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:16]
+        libraries = [folder / f"{name}{core.lower()}.so" for core in cores]
+        for temporary, library in zip(made, libraries, strict=True):
+            os.replace(temporary, library)
+    _record(folder, {"files": files, "libraries": [library.name for library in libraries]})
+    return libraries, False
+
+
+def _records(folder: Path) -> list[dict]:
+    try:
+        return json.loads((folder / "builds.json").read_text())
+    except (OSError, ValueError):
+        return []
+
+
+def _record(folder: Path, record: dict) -> None:
+    kept = [record, *(old for old in _records(folder) if old["libraries"] != record["libraries"])]
+    temporary = folder / f"builds.{os.getpid()}.json"
+    temporary.write_text(json.dumps(kept[:_VARIANTS]))
+    os.replace(temporary, folder / "builds.json")
+    for old in kept[_VARIANTS:]:
+        for name in old["libraries"]:
+            (folder / name).unlink(missing_ok=True)
+
+
+def _digest(path: str) -> str:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _readable(source: Path, scratch: Path) -> Path:
+    """The source, or a copy that plain C++ can read and whose lines are those of the source."""
+    text = source.read_text(errors="replace")
+    if not rewrite.has_launch(text) and source.suffix in (".cpp", ".cc", ".cxx", ".cce"):
+        return source
+    copy = scratch / f"{source.stem}_{hashlib.sha256(str(source).encode()).hexdigest()[:8]}.cpp"
+    copy.write_text(f'#line 1 "{source}"\n{rewrite.plain_launches(text)}')
+    return copy
+
+
+def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Path:
+    """One library; adds what it was made of to ``files``."""
+    main, library = scratch / f"entry{core}.cpp", scratch / f"kernel{core}.so"
+    others = [_readable(path, scratch) for path in unit.others]
+    main.write_text(
+        f'#include "kernel_operator.h"\n{unit.prologue}#include "{_readable(unit.source, scratch)}"\n'
+        f'#line 1 "{unit.source}"\n#include "mco/entry.h"\nMCO_ASC_ENTRY({unit.entry})\n'
+    )
+    flags = [*FLAGS, *unit.flags, *([f"-D__DAV_C220_{core}__"] if core else [])]
+    includes = [f"-I{include_folder()}", *(f"-I{folder}" for folder in unit.folders)]
+    command = [compiler(), *flags, *includes, "-MMD", "-x", "c++"]
+    objects = []
+    for number, source in enumerate([main, *others]):
+        made = scratch / f"{number}{core}.o"
+        _run([*command, "-c", str(source), "-o", str(made)], unit)
+        objects.append(str(made))
+        for path in _dependencies(made.with_suffix(".d")):
+            if scratch not in path.parents and include_folder() not in path.parents:
+                files[str(path)] = _digest(str(path))
+    for path in (unit.source, *unit.others):
+        files[str(path)] = _digest(str(path))
+    _run([compiler(), *_LINK, *objects, str(native.library_path()), "-pthread", "-o", str(library)], unit)
+    return library
+
+
+def _dependencies(rule: Path) -> list[Path]:
+    text = rule.read_text().replace("\\\n", " ")
+    names = re.split(r"(?<!\\)\s+", text.partition(": ")[2].strip())
+    paths = [Path(name.replace("\\ ", " ")) for name in names if name]
+    return [path for path in paths if not str(path).startswith(("/usr/include", "/usr/lib"))]
+
+
+def _run(command: list[str], unit: Unit) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if result.returncode:
+        own = [unit.source, *unit.others, *unit.folders]
+        raise AscendcBuildError(diagnostics.readable(result.stderr, own, include_folder()))

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data moves: DataCopy, DataCopyPad, Copy.
+#pragma once
+
+#include "mco/vector.h"
+
+namespace AscendC {
+
+struct DataCopyParams {
+  DataCopyParams() = default;
+  DataCopyParams(uint16_t count, uint16_t len, uint16_t src, uint16_t dst)
+      : blockCount(count), blockLen(len), srcGap(src), dstGap(dst) {}
+  uint16_t blockCount = 1;
+  uint16_t blockLen = 0;
+  union {
+    uint16_t srcGap = 0;
+    uint16_t srcStride;
+  };
+  union {
+    uint16_t dstGap = 0;
+    uint16_t dstStride;
+  };
+};
+
+struct DataCopyExtParams {
+  DataCopyExtParams() = default;
+  DataCopyExtParams(uint16_t count, uint32_t len, uint32_t src, uint32_t dst, uint32_t reserved)
+      : blockCount(count), blockLen(len), srcStride(src), dstStride(dst), rsv(reserved) {}
+  uint16_t blockCount = 1;
+  uint32_t blockLen = 0;
+  uint32_t srcStride = 0;
+  uint32_t dstStride = 0;
+  uint32_t rsv = 0;
+};
+
+struct DataCopyPadParams {
+  DataCopyPadParams() = default;
+  DataCopyPadParams(bool pad, uint8_t left, uint8_t right, uint64_t value)
+      : isPad(pad), leftPadding(left), rightPadding(right), paddingValue(value) {}
+  bool isPad = false;
+  uint8_t leftPadding = 0;
+  uint8_t rightPadding = 0;
+  uint64_t paddingValue = 0;  // its low bits are those of an element
+};
+
+template <class T>
+struct DataCopyPadExtParams {
+  DataCopyPadExtParams() = default;
+  DataCopyPadExtParams(bool pad, uint8_t left, uint8_t right, T value)
+      : isPad(pad), leftPadding(left), rightPadding(right), paddingValue(value) {}
+  bool isPad = false;
+  uint8_t leftPadding = 0;
+  uint8_t rightPadding = 0;
+  T paddingValue{};
+};
+
+struct Nd2NzParams {
+  Nd2NzParams() = default;
+  Nd2NzParams(uint16_t matrices, uint16_t rows, uint16_t columns, uint16_t srcMatrix, uint16_t srcRow, uint16_t dstC0,
+              uint16_t dstRow, uint16_t dstMatrix)
+      : ndNum(matrices),
+        nValue(rows),
+        dValue(columns),
+        srcNdMatrixStride(srcMatrix),
+        srcDValue(srcRow),
+        dstNzC0Stride(dstC0),
+        dstNzNStride(dstRow),
+        dstNzMatrixStride(dstMatrix) {}
+  uint16_t ndNum = 0;
+  uint16_t nValue = 0;
+  uint16_t dValue = 0;
+  uint16_t srcNdMatrixStride = 0;
+  uint16_t srcDValue = 0;
+  uint16_t dstNzC0Stride = 0;
+  uint16_t dstNzNStride = 0;
+  uint16_t dstNzMatrixStride = 0;
+};
+
+}  // namespace AscendC
+
+namespace mco_asc {
+
+// A continuous copy moves whole blocks of 32 bytes; what is left over is dropped.
+template <class D, class S>
+inline void copy_count(const mco_asc_where& where, const D& dst, const S& src, int64_t bytes) {
+  issue(Op::data_move, where, {operand(dst), operand(src)},
+        {integer(1), integer(bytes / 32 * 32), integer(0), integer(0)});
+}
+
+template <class D, class S>
+inline void copy_blocks(const mco_asc_where& where, const D& dst, const S& src, const AscendC::DataCopyParams& p) {
+  if (!p.blockCount || !p.blockLen) return;
+  issue(Op::data_move, where, {operand(dst), operand(src)},
+        {integer(p.blockCount), integer(32 * int64_t(p.blockLen)), integer(32 * int64_t(p.srcGap)),
+         integer(32 * int64_t(p.dstGap))});
+}
+
+// Rows of GM, each completed to whole blocks. Without padding of its own a row is completed by its first element.
+template <class T>
+inline void pad_in(const mco_asc_where& where, const LocalTensor<T>& dst, const GlobalTensor<T>& src, int64_t count,
+                   int64_t bytes, int64_t src_gap, int64_t dst_gap, bool pads, int64_t left, int64_t right,
+                   mco_asc_value value, bool floats);
+
+// As a whole number of bytes of a pad value.
+template <class T>
+inline T from_bits(uint64_t bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
+template <class T>
+inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const uint32_t count,
+                     mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::copy_count(where.of("DataCopy"), dst, src, mco_asc::bytes_for<T>(count));
+}
+template <class T>
+inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+                     mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::copy_count(where.of("DataCopy"), dst, src, mco_asc::bytes_for<T>(count));
+}
+template <class T>
+inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,
+                     mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::copy_count(where.of("DataCopy"), dst, src, mco_asc::bytes_for<T>(count));
+}
+template <class T>
+inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& params,
+                     mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::copy_blocks(where.of("DataCopy"), dst, src, params);
+}
+template <class T>
+inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+                     mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::copy_blocks(where.of("DataCopy"), dst, src, params);
+}
+template <class T>
+inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& params,
+                     mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::copy_blocks(where.of("DataCopy"), dst, src, params);
+}
+template <class T>
+inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& p,
+                     mco_asc::Where where = mco_asc::Where::here()) {
+  using mco_asc::integer;
+  mco_asc::issue(mco_asc::Op::nd2nz, where.of("DataCopy"), {mco_asc::operand(dst), mco_asc::operand(src)},
+                 {integer(p.ndNum), integer(p.nValue), integer(p.dValue), integer(p.srcNdMatrixStride),
+                  integer(p.srcDValue), integer(p.dstNzC0Stride), integer(p.dstNzNStride),
+                  integer(p.dstNzMatrixStride)});
+}
+
+// Value that completes rows of DataCopyPad where isPad is false.
+template <class T, TPosition position = TPosition::MAX>
+inline void SetPadValue(mco_asc::same_t<T> value) {
+  mco_asc_this_core("SetPadValue")->pad_value = double(value);
+}
+
+}  // namespace AscendC
+
+namespace mco_asc {
+
+template <class T>
+inline void pad_in(const mco_asc_where& where, const LocalTensor<T>& dst, const GlobalTensor<T>& src, int64_t count,
+                   int64_t bytes, int64_t src_gap, int64_t dst_gap, bool pads, int64_t left, int64_t right,
+                   mco_asc_value value, bool floats) {
+  if (!count || !bytes) return;
+  const int64_t size = int64_t(sizeof(T)), block = 32;
+  if (bytes % size) mco_asc_fault(&where, "blockLen is %lld bytes; accepted: whole elements of %lld", (long long)bytes,
+                                  (long long)size);
+  if (left * size > block || right * size > block) {
+    mco_asc_fault(&where, "%lld and %lld elements of padding; accepted: 32 bytes at most on each side", (long long)left,
+                  (long long)right);
+  }
+  const int64_t filled = (left * size + bytes + right * size + block - 1) / block * block;
+  const int64_t rest = (filled - left * size - bytes) / size;  // elements behind a row
+  // The engine writes zeros up to the next block; the dummies are asked for as padding on the right.
+  if (pads) {
+    issue(Op::data_move_pad, where, {operand(dst), operand(src)},
+          {integer(count), integer(bytes), integer(src_gap), integer(32 * dst_gap), integer(left), integer(rest), value},
+          {}, floats ? uint16_t(1 << 6) : uint16_t(0));
+    return;
+  }
+  if (!rest) {
+    issue(Op::data_move_pad, where, {operand(dst), operand(src)},
+          {integer(count), integer(bytes), integer(src_gap), integer(32 * dst_gap), integer(left), integer(0),
+           integer(0)});
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    const GlobalTensor<T> row = src[uint64_t(i * (bytes + src_gap) / size)];
+    const T first = *element<T>(row.mco_at(), row.mco_home(), 0, MCO_ASC_GM, where.call, Where{where.file, where.line});
+    const LocalTensor<T> to = dst[uint32_t(i * (filled + 32 * dst_gap) / size)];
+    issue(Op::data_move_pad, where, {operand(to), operand(row)},
+          {integer(1), integer(bytes), integer(0), integer(0), integer(left), integer(rest), scalar(first)}, {},
+          is_real<T> ? uint16_t(1 << 6) : uint16_t(0));
+  }
+}
+
+template <class T>
+inline void pad_out(const mco_asc_where& where, const GlobalTensor<T>& dst, const LocalTensor<T>& src, int64_t count,
+                    int64_t bytes, int64_t src_gap, int64_t dst_gap) {
+  if (!count || !bytes) return;
+  issue(Op::data_move_pad, where, {operand(dst), operand(src)},
+        {integer(count), integer(bytes), integer(32 * src_gap), integer(dst_gap), integer(0), integer(0), integer(0)});
+}
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
+template <class T>
+inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& p,
+                        const DataCopyPadExtParams<mco_asc::same_t<T>>& pad,
+                        mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::pad_in(where.of("DataCopyPad"), dst, src, p.blockCount, p.blockLen, p.srcStride, p.dstStride, pad.isPad,
+                  pad.leftPadding, pad.rightPadding, mco_asc::scalar(pad.paddingValue), mco_asc::is_real<T>);
+}
+template <class T>
+inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyParams& p,
+                        const DataCopyPadParams& pad, mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::pad_in(where.of("DataCopyPad"), dst, src, p.blockCount, p.blockLen, p.srcGap, p.dstGap, pad.isPad,
+                  pad.leftPadding, pad.rightPadding, mco_asc::scalar(mco_asc::from_bits<T>(pad.paddingValue)),
+                  mco_asc::is_real<T>);
+}
+template <class T>
+inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyExtParams& p,
+                        mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::pad_out(where.of("DataCopyPad"), dst, src, p.blockCount, p.blockLen, p.srcStride, p.dstStride);
+}
+template <class T>
+inline void DataCopyPad(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const DataCopyParams& p,
+                        mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::pad_out(where.of("DataCopyPad"), dst, src, p.blockCount, p.blockLen, p.srcGap, p.dstGap);
+}
+
+// UB to UB on the vector pipe.
+template <class T, bool isSetMask = true>
+inline void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint64_t mask, uint8_t repeat,
+                 const CopyRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::unary(mco_asc::Op::vcopy, "Copy", where, dst, src, mco_asc::lanes_of<isSetMask>(mask, repeat), p.dstStride,
+                 p.dstRepeatSize, p.srcStride, p.srcRepeatSize);
+}
+template <class T, bool isSetMask = true>
+inline void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint64_t mask[], uint8_t repeat,
+                 const CopyRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::unary(mco_asc::Op::vcopy, "Copy", where, dst, src, mco_asc::lanes_of<isSetMask>(mask, repeat), p.dstStride,
+                 p.dstRepeatSize, p.srcStride, p.srcRepeatSize);
+}
+template <class T>
+inline void Copy(const LocalTensor<T>& dst, const LocalTensor<T>& src, uint32_t count,
+                 mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::unary(mco_asc::Op::vcopy, "Copy", where, dst, src, int64_t(count));
+}
+
+}  // namespace AscendC
