@@ -14,6 +14,8 @@ import importlib.util
 import math
 import threading
 import warnings
+import weakref
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,10 @@ _MODULE = "ms_custom_ops._engine"
 _ERROR_BYTES = 4096
 _STOPPED = 2  # what mco_run returns when its poll function stopped it
 _FILL = 0xFF  # NaN in every float format, -1 or the largest value as an integer
+
+_KEPT = 64  # Programs whose loaded form is kept
+_kept: deque[weakref.ref[ir.Program]] = deque()
+_keeping = threading.Lock()
 
 Feed = Sequence[Any] | Mapping[str, Any]
 
@@ -151,6 +157,21 @@ def load(raw: bytes) -> Handle:
     return Handle(bytes(raw))
 
 
+def _loaded(program: ir.Program) -> Handle:
+    """The Program in the native engine: kept with a final one, of which the latest ``_KEPT`` do so."""
+    if not program.final:
+        return load(program.to_bytes())
+    handle: Handle | None = program.loaded
+    if handle is None:
+        handle = program.loaded = load(program.to_bytes())
+        with _keeping:
+            _kept.append(weakref.ref(program))
+            oldest = _kept.popleft()() if len(_kept) > _KEPT else None
+            if oldest is not None:
+                oldest.loaded = None
+    return handle
+
+
 def put_in_table(key: str, raw: bytes) -> None:
     """Load a Program into the table of this process that the MindSpore glue reads. A known key keeps its Program."""
     _check(_library().mco_table_put, key.encode(), bytes(raw), len(raw))
@@ -216,7 +237,7 @@ def run(
         run_reference(program, inputs, scalars, outputs)
     else:
         options = _options(MODES[mode], threads, deterministic, time_limit)
-        _run_native(program, load(program.to_bytes()), inputs, scalars, outputs, options)
+        _run_native(program, _loaded(program), inputs, scalars, outputs, options)
     return outputs
 
 
@@ -229,7 +250,7 @@ def count(program: ir.Program, feed: Feed, *, threads: int = 0) -> dict[tuple[st
     """
     inputs, scalars = _bind(program, feed)
     outputs = [_new_output(program, index, inputs) for index in program.outputs]
-    handle, library = load(program.to_bytes()), _library()
+    handle, library = _loaded(program), _library()
     counts = np.zeros(library.mco_program_steps(handle.pointer), np.int64)
     options = _options(_COUNTED, threads, True, None)
     options.counts = counts.ctypes.data

@@ -252,7 +252,8 @@ class Program:
 
     ``scope_bytes`` holds the size of each on-chip buffer of the chip it was traced for, ``saturate`` whether float16
     and bfloat16 results saturate (inf to +-max, NaN to 0). ``locations[i]`` is (file, line) of location number i.
-    ``split_cores`` says that cube and vector units of the chip are separate cores.
+    ``split_cores`` says that cube and vector units of the chip are separate cores. ``final``: what a trace
+    gave is not changed any more, so that an engine may keep what it made of it in ``loaded``; a copy is not final.
     """
 
     name: str
@@ -269,6 +270,11 @@ class Program:
     input_scalars: list[int] = field(default_factory=list)
     meta: dict[str, str] = field(default_factory=dict)
     split_cores: bool = False
+    final: bool = field(default=False, init=False, repr=False, compare=False)
+    loaded: Any = field(default=None, init=False, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("final", "loaded")}
 
     @property
     def block_num(self) -> int | None:

@@ -77,7 +77,9 @@ def trace(function: Callable[..., Any], *args: Any, soc: str | None = None, **kw
         )
     program = programs[0]
     # Print points of a kernel that is debugged belong to its statements, and read scalars that nothing else may.
-    return apply(program, ("verify",)) if "debug_points" in vars(program) else apply(program)
+    program = apply(program, ("verify",)) if "debug_points" in vars(program) else apply(program)
+    program.final = True
+    return program
 
 
 __all__ = ["trace"]
