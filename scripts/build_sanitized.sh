@@ -16,7 +16,7 @@ trap 'rm -rf "$work"' EXIT
 
 command -v "$compiler" >/dev/null || { echo "build_sanitized.sh: $compiler is missing; accepted: a C++17 compiler (CXX)" >&2; exit 1; }
 
-flags=(-std=c++17 -O1 -g1 -w -fno-omit-frame-pointer -ffp-contract=off -fno-strict-aliasing -pthread)
+flags=(-std=c++17 "-O${OPTIMIZE:-1}" -g1 -w -fno-omit-frame-pointer -ffp-contract=off -fno-strict-aliasing -pthread)
 [ "$main" != fuzz ] || flags+=(-DMCO_FUZZ)
 all=(-fsanitize="$sanitize" -fno-sanitize-recover=all)
 # Checks of undefined behaviour double the time of the inner loops, which wrap only unsigned integers.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Sets up .venv if needed and runs every check: lint, generated files, tests.
-# Test files run side by side, one process per core. Arguments go to pytest; tests marked nightly run only when asked
+# Tests run side by side, one process per core. Arguments go to pytest; tests marked nightly run only when asked
 # for: bash scripts/test.sh -m nightly
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -12,4 +12,4 @@ cd "$root"
 "$venv/bin/ruff" format --check .
 "$venv/bin/ms-custom-ops" gen --check
 "$venv/bin/python" scripts/tik_coverage.py --check
-"$venv/bin/pytest" -n auto --dist loadfile "$@"
+"$venv/bin/pytest" -n auto --dist worksteal "$@"

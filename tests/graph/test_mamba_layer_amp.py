@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import mindspore as ms
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from ms_custom_ops.testing import assert_rms
 
 MLA = dict(q_lora_rank=16, kv_lora_rank=32, qk_nope_head_dim=16, qk_rope_head_dim=16, v_head_dim=16, index_n_heads=2)
 MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
+
+NIGHTLY = functools.partial(pytest.param, marks=pytest.mark.nightly)  # each compiles a large graph of its own
 
 
 class Forms(nn.Cell):
@@ -109,8 +113,9 @@ def test_layers_train_alike_in_both_modes(kind, level):
                 assert_rms(f"{name} in mode {mode}", gradient, plain[name], 1e-2)
 
 
-@pytest.mark.parametrize("given", ["list", "int32"])
-@pytest.mark.parametrize("taps", [1, 4])
+@pytest.mark.parametrize(
+    "taps, given", [(1, "list"), (4, "int32"), *(NIGHTLY(*at) for at in [(4, "list"), (1, "int32")])]
+)
 def test_packed_sequences_are_computed_alone(mode, taps, given):
     options = SMALL | dict(d_conv=taps)
     layer, u, cu = make(options), inputs(24, options, 1), [0, 2, 2, 13, 24]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import mindspore as ms
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
 
 END, STEPS = 19, 41
 AXES = dict(x=1, da=2, B=1, C=1, q=1, k=1, v=1, dt=2, trap=2)
+
+NIGHTLY = functools.partial(pytest.param, marks=pytest.mark.nightly)  # each compiles a large graph of its own
 
 
 class Loss(nn.Cell):
@@ -48,8 +52,12 @@ def planted(inputs, value):
     return out
 
 
-@pytest.mark.parametrize("chip", ["Ascend910A", "Ascend910B1"])
-@pytest.mark.parametrize("function", [ssd_chunk_scan, mamba3_chunk_scan], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "function, chip",
+    [(ssd_chunk_scan, "Ascend910A"), (mamba3_chunk_scan, "Ascend910B1")]
+    + [NIGHTLY(ssd_chunk_scan, "Ascend910B1"), NIGHTLY(mamba3_chunk_scan, "Ascend910A")],
+    ids=lambda value: getattr(value, "__name__", value),
+)
 def test_scans_and_all_their_gradients(mode, function, chip):
     soc.set_soc(chip)
     if function is ssd_chunk_scan:

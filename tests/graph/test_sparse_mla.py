@@ -138,7 +138,7 @@ def test_each_loss_trains_its_own_part() -> None:
     assert [short(p) for p in net.indexer_parameters()] == list(INDEXER)
 
 
-@pytest.mark.parametrize("topk", [17, 63])
+@pytest.mark.parametrize("topk", [63, pytest.param(17, marks=pytest.mark.nightly)])
 def test_selecting_every_token_is_dense(topk: int) -> None:
     net, x = layer(topk), inputs()
     (out, kl), (out2, kl2) = net(x, None, False), net(x, None, True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/fuzz.sh for a minute, where clang with libFuzzer is there; the nightly run is longer."""
+"""scripts/fuzz.sh where clang with libFuzzer is there: two minutes of processor time to compile, so at night."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def fuzz_for(seconds: int, source: Path, folder: Path) -> subprocess.CompletedPr
     )
 
 
+@pytest.mark.nightly
 def test_a_minute_of_fuzzing_finds_nothing(fuzz: None, tmp_path: Path) -> None:
     done = fuzz_for(60, ROOT, tmp_path)
     assert done.returncode == 0, done.stderr[-6000:]
