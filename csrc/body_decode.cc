@@ -76,7 +76,7 @@ void read_for(const Context& c, uint32_t loc, const Place& at) {
   }
   const bool blocks = c.in.take<uint8_t>() != 0;
   // It may lie in other loops and branches: every block walks them.
-  const unsigned threads = c.in.take<uint8_t>();  // what may overlap matters to the timing only
+  const unsigned threads = c.in.take<uint8_t>();
   if (threads < 1 || threads > limits::kThreads) {
     fail("for: threads is %u; accepted: 1 to %lld [%s]", threads, (long long)limits::kThreads,
          c.p.location(loc).c_str());
@@ -85,7 +85,7 @@ void read_for(const Context& c, uint32_t loc, const Place& at) {
     fail("for: a second multi-core loop; accepted: one [%s]", c.p.location(loc).c_str());
   }
   const What what = blocks ? What::Blocks : What::Begin;
-  const uint32_t begin = c.out.begin_loop(what, loc, reg, c.p.registers[reg].dtype, from, to);
+  const uint32_t begin = c.out.begin_loop(what, loc, reg, c.p.registers[reg].dtype, from, to, threads);
   read_statements(c, at.inside());
   c.out.end_loop(begin);
 }

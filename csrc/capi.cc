@@ -27,11 +27,19 @@ struct mco_program {
   mutable std::atomic<int64_t> references{1};
 };
 
+struct mco_findings {
+  std::vector<mco::Finding> list;
+  int64_t dropped = 0;
+  const mco_program* program = nullptr;  // a reference
+  ~mco_findings() { mco_free(const_cast<mco_program*>(program)); }
+};
+
 namespace {
 
 using mco::guarded;
 
 std::atomic<double> time_limit{0};  // seconds; 0: none
+std::atomic<int> check_runs{0};
 
 void retain(const mco_program* p) { p->references.fetch_add(1, std::memory_order_relaxed); }
 
@@ -71,6 +79,35 @@ mco_program* load(const uint8_t* bytes, size_t size) {
   return new mco_program(mco::decode_program(bytes, size));
 }
 
+// Findings as the error of a run.
+[[noreturn]] void fail_with(const mco::Program& p, const std::vector<mco::Finding>& found) {
+  constexpr size_t kTold = 6;
+  std::string text = mco::format("%s: the checked run has %zu findings", p.name.c_str(), found.size());
+  for (size_t i = 0; i < found.size() && i < kTold; ++i) {
+    const mco::Finding& f = found[i];
+    text += mco::format("\n  [%s] ", mco::fault_name(f.kind)) + f.text + " [" + p.location(f.loc) + "]";
+  }
+  if (found.size() > kTold) text += mco::format("\n  and %zu more", found.size() - kTold);
+  throw mco::Error(text);
+}
+
+// Gives the findings of a run to the caller, or throws them.
+void hand_over(const mco::Run& run, const mco_program* program, mco_findings** out) {
+  const mco::CheckRun* check = run.check();
+  if (!check) return;
+  std::vector<mco::Finding> found = check->findings();
+  if (!out) {
+    if (!found.empty()) fail_with(*program->program, found);
+    return;
+  }
+  auto all = std::make_unique<mco_findings>();
+  all->list = std::move(found);
+  all->dropped = check->dropped();
+  retain(program);
+  all->program = program;
+  *out = all.release();
+}
+
 }  // namespace
 
 extern "C" {
@@ -100,8 +137,14 @@ int mco_run(const mco_program* program, const mco_tensor* tensors, int n, const 
       }
       o = *options;
     }
-    if (o.mode != MCO_MODE_FAST && (o.mode != MCO_MODE_COUNTED || !o.counts)) {
-      mco::fail("mco_run: mode is %d; accepted: 0 (fast), 1 (counted) with a place for the counts", o.mode);
+    if (o.mode != MCO_MODE_FAST && o.mode != MCO_MODE_CHECKED && (o.mode != MCO_MODE_COUNTED || !o.counts)) {
+      mco::fail("mco_run: mode is %d; accepted: 0 (fast), 1 (counted) with a place for the counts, 2 (checked)",
+                o.mode);
+    }
+    if (o.findings) *o.findings = nullptr;
+    if (o.mode == MCO_MODE_FAST && check_runs.load(std::memory_order_relaxed)) {
+      o.mode = MCO_MODE_CHECKED;
+      o.findings = nullptr;
     }
     if (o.time_limit == 0) o.time_limit = time_limit.load();
     const Held held(program);
@@ -110,11 +153,41 @@ int mco_run(const mco_program* program, const mco_tensor* tensors, int n, const 
       run.execute();
     } catch (...) {
       asked = run.asked_to_stop();
+      if (o.findings) hand_over(run, program, o.findings);
       throw;
     }
+    hand_over(run, program, o.findings);
   });
   return asked ? 2 : failed;
 }
+
+int64_t mco_findings_count(const mco_findings* findings) { return findings ? int64_t(findings->list.size()) : 0; }
+int64_t mco_findings_dropped(const mco_findings* findings) { return findings ? findings->dropped : 0; }
+
+int mco_findings_get(const mco_findings* findings, int64_t index, mco_finding* out) {
+  if (!out || index < 0 || index >= mco_findings_count(findings)) return 1;
+  const mco::Program& p = *findings->program->program;
+  const mco::Finding& f = findings->list[size_t(index)];
+  const auto file = [&](uint32_t loc) { return loc < p.locations.size() ? p.locations[loc].file.c_str() : ""; };
+  const auto line = [&](uint32_t loc) { return loc < p.locations.size() ? p.locations[loc].line : 0; };
+  *out = {mco::fault_name(f.kind),
+          f.text.c_str(),
+          file(f.loc),
+          file(f.other),
+          f.buffer < p.buffers.size() ? p.buffers[f.buffer].name.c_str() : nullptr,
+          line(f.loc),
+          line(f.other),
+          f.core,
+          f.lo,
+          f.hi,
+          f.count};
+  return 0;
+}
+
+void mco_findings_free(mco_findings* findings) { delete findings; }
+
+void mco_set_check(int on) { check_runs.store(on != 0); }
+int mco_get_check(void) { return check_runs.load(); }
 
 int mco_program_counts(const mco_program* program, int* inputs, int* outputs, int* scalars) {
   if (!program) return 1;

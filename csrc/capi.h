@@ -31,18 +31,45 @@ typedef struct mco_scalar {
   double f;
 } mco_scalar;
 
-enum { MCO_MODE_FAST = 0, MCO_MODE_COUNTED = 1 };
+enum { MCO_MODE_FAST = 0, MCO_MODE_COUNTED = 1, MCO_MODE_CHECKED = 2 };
+
+// What a checked run found.
+typedef struct mco_findings mco_findings;
 
 // A null pointer stands for the defaults; set `struct_size` to sizeof(mco_options).
 typedef struct mco_options {
   uint32_t struct_size;
-  int32_t mode;           // MCO_MODE_FAST or MCO_MODE_COUNTED; other modes are refused
+  int32_t mode;           // MCO_MODE_FAST, _COUNTED or _CHECKED; other modes are refused
   int32_t threads;        // 0: the number set by mco_set_threads
   int32_t deterministic;  // 1: atomic adds land in block order; 0: at once
   double time_limit;      // seconds; 0: the limit of mco_set_time_limit; below 0: none
   int (*poll)(void);      // null, or called every 50 ms on the calling thread: other than 0 stops the run
   int64_t* counts;        // MCO_MODE_COUNTED: mco_program_steps numbers, to which the executions of each are added
+  mco_findings**
+      findings;    // MCO_MODE_CHECKED: the findings, to be freed; null: the first ones are the error of the run
+  int32_t events;  // MCO_MODE_CHECKED: flags between two pipes; 0: 8
+  int32_t values;  // MCO_MODE_CHECKED: 1: also results that are NaN or saturated
 } mco_options;
+
+// `kind`: out_of_bounds, uninitialized_read, ... (findings.cc). Files and names live as long as the program, texts as
+// long as the findings. `buffer`: a name, or null. `file` may be empty; `other_line` 0: there is no second line.
+typedef struct mco_finding {
+  const char* kind;
+  const char* text;
+  const char* file;
+  const char* other_file;
+  const char* buffer;
+  uint32_t line, other_line;
+  int64_t core, lo, hi, count;
+} mco_finding;
+MCO_API int64_t mco_findings_count(const mco_findings* findings);
+MCO_API int64_t mco_findings_dropped(const mco_findings* findings);  // events at further places
+MCO_API int mco_findings_get(const mco_findings* findings, int64_t index, mco_finding* out);
+MCO_API void mco_findings_free(mco_findings* findings);
+
+// Whether runs whose options ask for the fast mode are checked: then findings are the error of a run.
+MCO_API void mco_set_check(int on);
+MCO_API int mco_get_check(void);
 
 // Decodes and checks `size` bytes of a Program. Returns 0 and a program with one reference, or 1 with a text in err.
 MCO_API int mco_load(const uint8_t* bytes, size_t size, mco_program** out, char* err, size_t errlen);

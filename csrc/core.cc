@@ -152,8 +152,7 @@ void Core::issue(const std::string& row, const std::vector<Place>& operands, con
   Step& step = program_.stream.steps[0];
   step.what = kind_of(row);
   step.instr = &instr;
-  if (observer_) observer_->step(*machine_, step);
-  machine_->execute(instr);
+  observer_ ? observer_->step(*machine_, step) : machine_->execute(instr);
 }
 
 }  // namespace mco

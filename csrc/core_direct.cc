@@ -124,13 +124,11 @@ void Core::issue(const Direct& d) {
     form.key = key;
   }
   if (form.has_plan) instr.plan = &form.plan;
-  if (observer_) {
-    Step& step = program_.stream.steps[0];
-    step.what = form.what;
-    step.instr = &instr;
-    observer_->step(*machine_, step);
-  }
-  machine_->execute(instr);
+  if (!observer_) return machine_->execute(instr);
+  Step& step = program_.stream.steps[0];
+  step.what = form.what;
+  step.instr = &instr;
+  observer_->step(*machine_, step);
 }
 
 }  // namespace mco

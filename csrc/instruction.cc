@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "access.h"
 #include "handlers.h"
 #include "lanes.h"
 
@@ -21,6 +22,8 @@ struct Body {
 struct InstrRow {
   const char* name;
   size_t operands, args, attrs;
+  int pipe;
+  AccessOf access;
 };
 
 #include "isa_rows.inc"
@@ -168,6 +171,8 @@ std::map<std::string, OpInfo> make_table() {
               body.check,
               body.run,
               body.code,
+              row.pipe,
+              row.access,
               {}};
     operand += row.operands;
     arg += row.args;
@@ -206,6 +211,18 @@ const OpInfo* op_at(size_t number) {
     return rows;
   }();
   return number < ops.size() ? ops[number] : nullptr;
+}
+
+int pipe_of(const Program& p, const Instr& instr) {
+  if (instr.op->pipe != kByRoute) return instr.op->pipe;
+  const Scope dst = p.buffers[instr.tensors[0].buffer].scope, src = p.buffers[instr.tensors[1].buffer].scope;
+  return kRoutes[p.split_cores][dst][src];
+}
+
+const char* pipe_name(int pipe) {
+  static const char* const kNames[] = {"PIPE_S",    "PIPE_V",    "PIPE_M",   "PIPE_MTE1",
+                                       "PIPE_MTE2", "PIPE_MTE3", "PIPE_FIX", "PIPE_ALL"};
+  return pipe >= 0 && pipe <= kAllPipes ? kNames[pipe] : "no pipe";
 }
 
 int64_t ranged(const Machine& m, const Instr& instr, int index, int64_t value) {

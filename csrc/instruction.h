@@ -27,6 +27,9 @@ enum class ArgKind : uint8_t { Count, Bytes, Elements, Blocks, Fractals, Mask, W
 struct OperandRow {
   const char* name;
   bool read, written;
+  int read_if;         // -1, or the number of the attribute that decides whether it is read: where that is true,
+  bool read_where;     // or is not
+  int start_elements;  // in UB its start is aligned to so many elements; 0: to a block
 };
 struct ArgRow {
   const char* name;
@@ -61,6 +64,11 @@ struct LaneShape {
   int mask_kind = -1;  // attribute
 };
 
+class Use;
+struct Touched;
+using AccessOf = void (*)(const Use&, int operand, Touched&);
+constexpr int kPipes = 7, kAllPipes = 7, kByRoute = 8, kNoPipe = -1;
+
 struct OpInfo {
   std::string name;
   Rows<OperandRow> tensors;
@@ -69,8 +77,14 @@ struct OpInfo {
   Check check;  // what can be refused while loading: dtypes, scopes
   Handler run;
   int code;  // for handlers that serve several instructions
+  int pipe;  // PIPES number, or kByRoute
+  AccessOf access;
   LaneShape shape;
 };
+
+// PIPES number of the pipe that executes an instruction; kNoPipe where the chip has no such way.
+int pipe_of(const Program& p, const Instr& instr);
+const char* pipe_name(int pipe);
 
 // Null when there is no such instruction.
 const OpInfo* find_op(const std::string& name);

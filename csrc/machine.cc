@@ -24,6 +24,7 @@ Machine::Machine(const Program& p, const Shared& shared, const std::vector<View>
       shared_(shared),
       arena_(std::move(memory)),
       observer_(observer),
+      reports_(observer && observer->wants_access()),
       loops_(p.stream.loops),
       log_(take_log()) {
   views_.reserve(p.buffers.size());
@@ -35,7 +36,7 @@ Machine::Machine(const Program& p, const Shared& shared, const std::vector<View>
 }
 
 void Machine::add_view(View v) {
-  if (observer_) {
+  if (reports_) {
     sizes_.push_back(v.size);
     v.size = -1;
   }
@@ -55,6 +56,7 @@ void Machine::start(int64_t block, int64_t register_value, const Registers& inpu
   wrap_int = false;
   registers_ = inputs;
   at_ = program.stream.steps.data();
+  if (observer_) observer_->on_start(*this);
 }
 
 Outcome Machine::resume() {
@@ -62,9 +64,12 @@ Outcome Machine::resume() {
   return observer_ ? observer_->walk(*this) : walk(*this, nobody);
 }
 
-void Machine::execute(const Instr& in) { in.op->run(*this, observer_ ? unsettled(in) : in); }
+void Machine::execute(const Instr& in) { in.op->run(*this, reports_ ? unsettled(in) : in); }
 
-void Machine::end(int64_t block) { shared_.order.end(block, log_); }
+void Machine::end(int64_t block) {
+  if (observer_) observer_->on_end(*this);
+  shared_.order.end(block, log_);
+}
 
 void Machine::arrive(int64_t block) { shared_.order.arrive(block, log_, at_[-1].loc); }
 
@@ -142,7 +147,7 @@ uint8_t* Machine::read_any(const Instr& in, int tensor, Wide lo, Wide hi) {
   const Operand& o = in.tensors[i];
   if (uint8_t* at = near(o, in.loc, lo, hi, true)) return at;
   uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[i].name, in.loc, lo, hi, true);
-  if (observer_) report(&in, tensor, o, at, lo, hi, false, in.loc);
+  if (reports_) report(&in, tensor, o, at, lo, hi, false, in.loc);
   return at;
 }
 
@@ -153,7 +158,7 @@ uint8_t* Machine::write_any(const Instr& in, int tensor, Wide lo, Wide hi) {
       atomic != kDTypes && program.buffers[o.buffer].scope == GM;  // to_gm decides what waits for its turn
   if (uint8_t* at = near(o, in.loc, lo, hi, !adds)) return at;
   uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[i].name, in.loc, lo, hi, !adds);
-  if (observer_) report(&in, tensor, o, at, lo, hi, true, in.loc);
+  if (reports_) report(&in, tensor, o, at, lo, hi, true, in.loc);
   return at;
 }
 
@@ -172,11 +177,11 @@ uint8_t* Machine::move_operand(const Instr& in, int tensor, Wide extent, bool wr
     room = std::max<int64_t>(0, view.size - int64_t(start));
     if (!adds && !log_.empty() && log_.touches(o.buffer)) settle();
     uint8_t* at = view.base + (room ? int64_t(start) : 0);
-    if (observer_) report(&in, tensor, o, at, 0, room, written, in.loc);
+    if (reports_) report(&in, tensor, o, at, 0, room, written, in.loc);
     return at;
   }
   uint8_t* at = locate(o, in.op->name.c_str(), in.op->tensors[size_t(tensor)].name, in.loc, 0, extent, !adds);
-  if (observer_) report(&in, tensor, o, at, 0, extent, written, in.loc);
+  if (reports_) report(&in, tensor, o, at, 0, extent, written, in.loc);
   return at;
 }
 
@@ -244,7 +249,7 @@ void Machine::assign(const Step& s) {
 
 void Machine::load(const Step& s) {
   const uint8_t* at = locate(*s.place, "load", "src", s.loc, 0, kSize[s.to], true);
-  if (observer_) report(nullptr, 0, *s.place, at, 0, kSize[s.to], false, s.loc);
+  if (reports_) report(nullptr, 0, *s.place, at, 0, kSize[s.to], false, s.loc);
   registers_.value[s.index] = value_from_bits(at, s.to);
   registers_.set[s.index] = 1;
 }
@@ -253,7 +258,7 @@ void Machine::store(const Step& s) {
   const Operand& o = *s.place;
   const Value v = convert_value(eval(s.a, s.loc), s.from, o.dtype);
   uint8_t* at = locate(o, "store", "dst", s.loc, 0, o.size, true);
-  if (observer_) report(nullptr, 0, o, at, 0, o.size, true, s.loc);
+  if (reports_) report(nullptr, 0, o, at, 0, o.size, true, s.loc);
   uint8_t raw[8];
   const int size = value_to_bits(v, o.dtype, raw);
   std::memcpy(at, raw, size_t(size));

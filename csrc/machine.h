@@ -53,14 +53,16 @@ class Machine {
   void add_view(View v);
   // The memory of a buffer from here on.
   void set_view(uint32_t buffer, View v) {
-    if (observer_) {
+    if (reports_) {
       sizes_[buffer] = v.size;
       v.size = -1;
     }
     views_[buffer] = v;
   }
-  // Under an observer no access is near, so that the fast way has no branch for it.
-  View view(uint32_t buffer) const { return observer_ ? View{views_[buffer].base, sizes_[buffer]} : views_[buffer]; }
+  // Where accesses are reported none is near, so that the fast way has no branch for it.
+  View view(uint32_t buffer) const { return reports_ ? View{views_[buffer].base, sizes_[buffer]} : views_[buffer]; }
+  // Whether the run must end: its time is over, or the caller asked.
+  bool must_stop() const { return shared_.watch.stopped() != Watch::Stop::None; }
 
   // Integer argument that must not be negative.
   int64_t arg(const Instr& in, int index) const {
@@ -71,6 +73,8 @@ class Machine {
   // Argument as it is: a 64-bit pattern, or a value converted to a dtype.
   int64_t raw_arg(const Instr& in, int index) const { return eval(in.args[size_t(index)], in.loc).i; }
   Value value_arg(const Instr& in, int index, DType to) const;
+  // Offset of an operand, in elements of it.
+  int64_t elements(const Operand& o, uint32_t loc) const { return eval(o.offset, loc).i; }
 
   // Address of operand `tensor`; bytes [lo, hi) from there are checked against its buffer. With lo >= hi nothing is
   // checked and nothing may be accessed.
@@ -110,6 +114,8 @@ class Machine {
 
   template <class O>
   friend Outcome walk(Machine& m, O& observer);
+  friend class Checker;  // executes steps itself
+  friend class Flow;     // executes moves on shadows
 
   void begin_round(const Step& s, int64_t i);
   bool is_true(const Step& s) const;
@@ -140,13 +146,14 @@ class Machine {
   const Shared shared_;
   std::unique_ptr<Arena> arena_;
   Observer* const observer_;
+  const bool reports_;  // every access, to the observer
   Pulse pulse_;
   const Step* at_ = nullptr;  // the step to execute next
   std::vector<Loop> loops_;   // by depth
   Registers registers_;
   AtomicLog log_;
   std::vector<View> views_;
-  std::vector<int64_t> sizes_;      // of the views, under an observer
+  std::vector<int64_t> sizes_;      // of the views, where accesses are reported
   std::vector<Operand> unsettled_;  // operands of the instruction that is observed
   Instr copy_;
   int64_t block_ = 0, block_value_ = 0;

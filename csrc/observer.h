@@ -26,15 +26,21 @@ struct Access {
 
 enum class Outcome { Done, AtBarrier };
 
-// Hooks are called before what they announce, in program order of their block. What they throw ends the block with it
-// as the error.
+// An observer with `static constexpr bool kGuards = true` executes instructions, loads and stores itself (execute, load
+// and store with the machine and the step), and may leave them out. Hooks are called before what they announce, in
+// program order of their block. What they throw ends the block with it as the error.
 class Observer {
  public:
   virtual ~Observer() = default;
   // Runs the machine up to its next barrier or its end.
   virtual Outcome walk(Machine& machine) = 0;
-  // A step outside of any walk is about to be executed.
+  // Executes a step outside of any walk.
   virtual void step(Machine& machine, const Step& step) = 0;
+  // Whether on_access is to be called; without it, the machine runs as fast as one that is not observed.
+  virtual bool wants_access() const { return true; }
+  // A block begins; has come to its end, or failed.
+  virtual void on_start(const Machine&) {}
+  virtual void on_end(const Machine&) {}
 
   void on_step(const Machine&, const Step&) {}                 // every step but Goto and End
   void on_loop(const Machine&, const Step&, int64_t /*i*/) {}  // a round of a loop begins; the step is Begin or Next

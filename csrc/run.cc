@@ -148,12 +148,19 @@ void Run::check_barrier_blocks(uint32_t loc) const {
 }
 
 void Run::execute() {
+  if (options_.mode == MCO_MODE_CHECKED) {
+    CheckOptions o;
+    if (options_.events > 0) o.events = options_.events;
+    o.values = options_.values != 0;
+    check_ = std::make_unique<CheckRun>(program_, gm_, o);
+  }
   if (program_.stream.has_barrier) {
     run_stages();
   } else {
     std::atomic<int64_t> next{0};
     share([&] { run_claimed(next); });
   }
+  if (check_) check_->finish(gm_, error_block_ == INT64_MAX);
   if (error_block_ != INT64_MAX) throw Error(error_);
 }
 
@@ -166,6 +173,7 @@ void Run::share(const std::function<void()>& work) {
 Run::Seat Run::take_seat() {
   Seat seat;
   if (options_.mode == MCO_MODE_COUNTED) seat.observer = std::make_unique<Counter>(options_.counts);
+  if (check_) seat.observer = std::make_unique<Checker>(*check_, program_);
   const Shared shared{*order_, watch_, options_.deterministic != 0};
   seat.machine = std::make_unique<Machine>(program_, shared, gm_, seat.observer.get());
   return seat;
@@ -186,6 +194,7 @@ void Run::run_stages() {
   do {
     std::atomic<int64_t> next{0};
     share([&] { run_stage(next, seats); });
+    if (check_) check_->next_stage();
   } while (error_block_ == INT64_MAX && order_->next_stage(program_));
 }
 

@@ -11,6 +11,7 @@
 #include "arena.h"
 #include "atomics.h"
 #include "capi.h"
+#include "checker.h"
 #include "machine.h"
 
 namespace mco {
@@ -22,6 +23,8 @@ class Run {
       const mco_options& options);
   ~Run();
   void execute();
+  // After execute(), in the checked mode, also where that threw.
+  const CheckRun* check() const { return check_.get(); }
   bool asked_to_stop() const { return watch_.stopped() == Watch::Stop::Asked; }
 
  private:
@@ -52,6 +55,7 @@ class Run {
   Watch watch_;
   int64_t begin_ = 0, blocks_ = 1;
   std::unique_ptr<BlockOrder> order_;
+  std::unique_ptr<CheckRun> check_;
 
   std::mutex error_mutex_;
   int64_t error_block_ = INT64_MAX;

@@ -30,14 +30,15 @@ Step& StreamWriter::add(What what, uint32_t loc) {
   return stream_.steps.back();
 }
 
-uint32_t StreamWriter::begin_loop(What what, uint32_t loc, uint32_t reg, DType dtype, uint32_t from, uint32_t to) {
+uint32_t StreamWriter::begin_loop(What what, uint32_t loc, uint32_t reg, DType dtype, uint32_t from, uint32_t to,
+                                  uint32_t threads) {
   const uint32_t number = here();
   Step& s = add(what, loc);
   s.index = reg;
   s.to = dtype;
   s.a = from;
   s.b = to;
-  s.depth = loops_.size();
+  s.loop = {uint32_t(loops_.size()), threads};
   loops_.push_back(Loop());
   stream_.loops = std::max(stream_.loops, loops_.size());
   if (what == What::Blocks) stream_.blocks = number;
@@ -51,7 +52,7 @@ void StreamWriter::end_loop(uint32_t begin) {
   s.index = first.index;
   s.to = first.to;
   s.target = begin + 1;
-  s.depth = first.depth;
+  s.loop = first.loop;
   land(loops_.back().leaving);
   stream_.steps[begin].target = here();
   loops_.pop_back();

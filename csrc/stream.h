@@ -104,7 +104,10 @@ struct Step {
   union {
     const Instr* instr;  // Instr, Sync, Barrier
     const Operand* place;
-    size_t depth = 0;  // Begin, Blocks, Next: number of loops around this one
+    struct {             // Begin, Blocks, Next
+      uint32_t depth;    // number of loops around this one
+      uint32_t threads;  // thread_num: rounds that may overlap, each with its own copy of what is made inside
+    } loop = {0, 1};
   };
 };
 static_assert(sizeof(Step) == 32, "two steps in a cache line");
@@ -124,7 +127,7 @@ class StreamWriter {
 
   Step& add(What what, uint32_t loc);
   // Step number of the loop for end_loop. `what` is Begin or Blocks.
-  uint32_t begin_loop(What what, uint32_t loc, uint32_t reg, DType dtype, uint32_t from, uint32_t to);
+  uint32_t begin_loop(What what, uint32_t loc, uint32_t reg, DType dtype, uint32_t from, uint32_t to, uint32_t threads);
   void end_loop(uint32_t begin);
   uint32_t begin_if(uint32_t loc, uint32_t root, DType dtype);
   uint32_t begin_else(uint32_t test);

@@ -14,7 +14,7 @@ static_assert(sizeof kAtomicDType / sizeof kAtomicDType[0] == isa::set_atomic_ad
 void check_nothing(const Program&, const Instr&) {}
 
 void run_nothing(Machine& m, const Instr& in) {
-  for (int i = 0; i < int(in.args.size()); ++i) m.raw_arg(in, i);
+  for (int i = 0; i < int(in.args.size()); ++i) m.arg(in, i);
 }
 
 void run_atomic_mode(Machine& m, const Instr& in) { m.atomic = kAtomicDType[in.attrs[isa::set_atomic_add::mode]]; }

@@ -2,13 +2,21 @@
 // The walk of a block over the stream, a template over its observer (observer.h).
 #pragma once
 
+#include <type_traits>
+
 #include "machine.h"
 
 namespace mco {
 
+template <class O, class = void>
+struct Guards : std::false_type {};
+template <class O>
+struct Guards<O, std::enable_if_t<O::kGuards>> : std::true_type {};
+
 template <class O>
 Outcome walk(Machine& m, O& observer) {
   constexpr bool kObserved = !std::is_same<O, Unobserved>::value;
+  constexpr bool kGuarded = Guards<O>::value;
   const Step* const first = m.program.stream.steps.data();
   for (const Step* s = m.at_;; ++s) {
     if constexpr (kObserved) {
@@ -20,7 +28,9 @@ Outcome walk(Machine& m, O& observer) {
         [[fallthrough]];
       case What::Instr:
         m.tick(s->loc);
-        if constexpr (kObserved) {
+        if constexpr (kGuarded) {
+          observer.execute(m, *s);
+        } else if constexpr (kObserved) {
           m.execute(*s->instr);
         } else {
           s->instr->op->run(m, *s->instr);
@@ -39,13 +49,13 @@ Outcome walk(Machine& m, O& observer) {
           s = first + s->target - 1;
           break;
         }
-        m.loops_[s->depth] = {from, to};
+        m.loops_[s->loop.depth] = {from, to};
         m.begin_round(*s, from);
         if constexpr (kObserved) observer.on_loop(m, *s, from);
         break;
       }
       case What::Next: {
-        Machine::Loop& loop = m.loops_[s->depth];
+        Machine::Loop& loop = m.loops_[s->loop.depth];
         m.tick(s->loc);
         if (++loop.i >= loop.end) break;
         m.begin_round(*s, loop.i);
@@ -63,10 +73,18 @@ Outcome walk(Machine& m, O& observer) {
         m.assign(*s);
         break;
       case What::Load:
-        m.load(*s);
+        if constexpr (kGuarded) {
+          observer.load(m, *s);
+        } else {
+          m.load(*s);
+        }
         break;
       case What::Store:
-        m.store(*s);
+        if constexpr (kGuarded) {
+          observer.store(m, *s);
+        } else {
+          m.store(*s);
+        }
         break;
       case What::Alloc:
       case What::Free:
@@ -88,6 +106,7 @@ class ObserverOf : public Observer {
     O& o = static_cast<O&>(*this);
     o.on_step(machine, step);
     if (step.what == What::Sync || step.what == What::Barrier) o.on_sync(machine, step);
+    machine.execute(*step.instr);
   }
 };
 

@@ -36,6 +36,7 @@ class Config:
         ops_path: folders of users' ops, see docs/user_ops.md.
         cann: folder of an installed CANN toolkit, None where there is none.
         cxx: the C++ compiler of Ascend C kernels, None for the first of g++, c++ and clang++ that is there.
+        check: whether ops run checked, see docs/sanitizer.md.
     """
 
     cache_dir: Path | None
@@ -46,6 +47,7 @@ class Config:
     ops_path: tuple[Path, ...] = ()
     cann: Path | None = None
     cxx: str | None = None
+    check: bool = False
 
 
 def _integer(environ: Mapping[str, str], name: str, default: int | None, minimum: int) -> int | None:
@@ -72,6 +74,13 @@ def _seconds(environ: Mapping[str, str], name: str) -> float | None:
     if not 0 < value < math.inf:
         raise ConfigError(describe("environment", PREFIX + name, repr(text), "a number of seconds above 0"))
     return value
+
+
+def _flag(environ: Mapping[str, str], name: str) -> bool:
+    text = environ.get(PREFIX + name, "").strip()
+    if text not in ("", "0", "1"):
+        raise ConfigError(describe("environment", PREFIX + name, repr(text), "0 or 1"))
+    return text == "1"
 
 
 def _cache_dir(environ: Mapping[str, str]) -> Path | None:
@@ -114,6 +123,7 @@ def read_config(environ: Mapping[str, str]) -> Config:
         ops_path=_folders(environ),
         cann=_cann(environ),
         cxx=environ.get(PREFIX + "CXX", "").strip() or None,
+        check=_flag(environ, "CHECK"),
     )
 
 

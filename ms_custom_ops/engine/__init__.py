@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running Programs: the native engine (:mod:`.native`) and the definition of every instruction (:mod:`.reference`)."""
 
+from ms_custom_ops.engine.checked import get_check, run_checked, set_check
+from ms_custom_ops.engine.findings import Finding, Report
 from ms_custom_ops.engine.native import (
     ENGINES,
     MODES,
@@ -19,14 +21,19 @@ from ms_custom_ops.engine.native import (
 __all__ = [
     "ENGINES",
     "MODES",
+    "Finding",
     "Handle",
+    "Report",
     "count",
+    "get_check",
     "get_num_threads",
     "isa",
     "library_path",
     "load",
     "put_in_table",
     "run",
+    "run_checked",
+    "set_check",
     "set_isa",
     "set_num_threads",
 ]

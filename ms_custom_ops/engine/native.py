@@ -60,6 +60,9 @@ class _Options(ctypes.Structure):
         ("time_limit", ctypes.c_double),
         ("poll", ctypes.c_void_p),
         ("counts", ctypes.c_void_p),
+        ("findings", ctypes.c_void_p),
+        ("events", ctypes.c_int32),
+        ("values", ctypes.c_int32),
     ]
 
 
@@ -113,6 +116,12 @@ def _library() -> ctypes.CDLL:
             ctypes.c_int,
             [pointer, ctypes.c_int64, ctypes.POINTER(text), ctypes.POINTER(text), ctypes.POINTER(ctypes.c_uint32)],
         ),
+        "mco_findings_count": (ctypes.c_int64, [pointer]),
+        "mco_findings_dropped": (ctypes.c_int64, [pointer]),
+        "mco_findings_get": (ctypes.c_int, [pointer, ctypes.c_int64, pointer]),
+        "mco_findings_free": (None, [pointer]),
+        "mco_set_check": (None, [ctypes.c_int]),
+        "mco_get_check": (ctypes.c_int, []),
         "mco_set_isa": (ctypes.c_int, [text, text, size]),
         "mco_get_isa": (text, []),
         "mco_version": (text, []),
@@ -122,6 +131,7 @@ def _library() -> ctypes.CDLL:
         function.restype, function.argtypes = result, arguments
     library.mco_set_threads(config().num_threads or 0)
     library.mco_set_time_limit(config().time_limit or 0)
+    library.mco_set_check(int(config().check))
     return library
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ms_custom_ops.program import limits
-from ms_custom_ops.program.isa import FAMILIES, ISA, KINDS, OperandSpec, Row
+from ms_custom_ops.program.ir import SCOPES
+from ms_custom_ops.program.isa import FAMILIES, ISA, KINDS, PIPES, OperandSpec, Row
 
 WIDTH = 120
 NOTICE = "generated from ms_custom_ops/program/isa by ms-custom-ops gen; do not edit"
@@ -61,7 +62,10 @@ def _bool(value: bool) -> str:
 
 def _operands(row: Row) -> Iterator[str]:
     for operand in row.operands:
-        yield f'{{"{operand.name}", {_bool("r" in operand.mark)}, {_bool("w" in operand.mark)}}}'
+        attr, where = operand.read_if or ("", False)
+        number = row.attrs.index(attr) if attr else -1
+        marks = f"{_bool('r' in operand.mark)}, {_bool('w' in operand.mark)}"
+        yield f'{{"{operand.name}", {marks}, {number}, {_bool(where)}, {operand.start}}}'
 
 
 def _arguments(row: Row) -> Iterator[str]:
@@ -91,10 +95,25 @@ def rows_text() -> str:
         lines.append("};")
     lines += ["", "constexpr InstrRow kInstrRows[] = {"]
     lines += [
-        f'    {{"{row.name}", {len(row.operands)}, {len(row.arguments)}, {len(row.attributes)}}},'
+        f'    {{"{row.name}", {len(row.operands)}, {len(row.arguments)}, {len(row.attributes)}, '
+        f"{PIPES['PIPE_' + row.pipe] if isinstance(row.pipe, str) else 'kByRoute'}, {_access_name(row)}}},"
         for row in ISA.values()
     ]
-    return "\n".join([*lines, "};"]) + "\n"
+    return "\n".join([*lines, "};", "", *_routes()]) + "\n"
+
+
+def _access_name(row: Row) -> str:
+    return f"access::{row.access.__module__.rsplit('.', 1)[1]}::{row.access.__name__}"
+
+
+def _routes() -> list[str]:
+    """Pipe by kind of core, scope of dst and scope of src."""
+    fused, split = next(row.pipe for row in ISA.values() if not isinstance(row.pipe, str))
+    lines = [f"constexpr int8_t kRoutes[2][{len(SCOPES)}][{len(SCOPES)}] = {{"]
+    for routes in (fused, split):
+        rows = [[PIPES[f"PIPE_{routes[dst, src]}"] if (dst, src) in routes else -1 for src in SCOPES] for dst in SCOPES]
+        lines += ["    {", *(f"        {{{', '.join(map(str, row))}}}," for row in rows), "    },"]
+    return [*lines, "};"]
 
 
 def ops_text() -> str:

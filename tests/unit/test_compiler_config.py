@@ -60,6 +60,7 @@ def test_relative_xdg_is_ignored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         ("TIME_LIMIT", "0", "a number of seconds above 0"),
         ("TIME_LIMIT", "soon", "a number of seconds above 0"),
         ("TIME_LIMIT", "inf", "a number of seconds above 0"),
+        ("CHECK", "yes", "0 or 1"),
         ("CACHE_LIMIT_MB", "-1", "an integer of at least 0"),
         ("CACHE_LIMIT_MB", "big", "an integer of at least 0"),
     ],

@@ -10,8 +10,10 @@ from ms_custom_ops.program.isa.row import Row, row
 _ARGS = f"{MASK} dst_rep:bytes {strides('src')}"
 
 
-def _reduction(name: str, doc: str, attrs: str = "") -> Row:
-    return row(name, "dst:w src:r", _ARGS, f"{MASK_KIND} {attrs}", "V", access.reductions, doc, layout="reduction")
+def _reduction(name: str, doc: str, attrs: str = "", start: str = "") -> Row:
+    return row(
+        name, f"dst:w{start} src:r", _ARGS, f"{MASK_KIND} {attrs}", "V", access.reductions, doc, layout="reduction"
+    )
 
 
 ROWS = (
@@ -19,21 +21,24 @@ ROWS = (
         "vcadd",
         "one element per repeat at dst + r*dst_rep: tree sum of adjacent pairs over all lanes, lanes that are off "
         "count as +0, each node rounded to the dtype",
+        start="[1]",
     ),
     _reduction(
         "vcmax",
         "per repeat the pair (value, lane number as raw unsigned bits of the element width); ties give the lowest "
         "lane; index_low stores the index first. No selected lane: dst is left alone",
         "index_low[0..1]",
+        "[1]",
     ),
-    _reduction("vcmin", "as vcmax, the minimum", "index_low[0..1]"),
+    _reduction("vcmin", "as vcmax, the minimum", "index_low[0..1]", "[1]"),
     _reduction(
         "vcgadd",
         "per repeat 8 consecutive results, one per 32-byte block: tree sum, lanes that are off count as +0; a block "
         "with no selected lane leaves its result alone",
+        start="[8]",
     ),
-    _reduction("vcgmax", "as vcgadd, the maximum"),
-    _reduction("vcgmin", "as vcgadd, the minimum"),
+    _reduction("vcgmax", "as vcgadd, the maximum", start="[8]"),
+    _reduction("vcgmin", "as vcgadd, the minimum", start="[8]"),
     _reduction(
         "vcpadd",
         "dst[i] = src[2i] + src[2i+1], lanes/2 consecutive results per repeat at dst + r*dst_rep; lanes that are off "

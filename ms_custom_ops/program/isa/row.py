@@ -27,12 +27,14 @@ MARKS = ("r", "w", "rw")
 @dataclass(frozen=True)
 class OperandSpec:
     """A tensor operand. ``mark``: "r", "w" or "rw". ``read_if``: an "rw" operand is read only where this attribute
-    is (true) or is not (false) set. ``anywhere``: at which places it is touched is known only while running."""
+    is (true) or is not (false) set. ``anywhere``: at which places it is touched is known only while running.
+    ``start``: in UB it may start at multiples of so many elements; 0: of a block of 32 bytes."""
 
     name: str
     mark: str
     read_if: tuple[str, bool] | None = None
     anywhere: bool = False
+    start: int = 0
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,8 @@ def _operand(row: str, word: str) -> OperandSpec:
     name, mark, note = _parsed(_OPERAND, row, word).groups()
     if note == "any":
         return OperandSpec(name, mark, anywhere=True)
+    if note and note.isdigit():
+        return OperandSpec(name, mark, start=int(note))
     return OperandSpec(name, mark, (note.lstrip("!"), note[0] != "!") if note else None)
 
 
@@ -186,9 +190,10 @@ def row(
 ) -> Row:
     """A row from its short form.
 
-    ``operands``: ``name:mark``, mark r, w or rw, then ``[any]`` where the place is known only while running, or
-    ``[attr]``, ``[!attr]`` where an rw operand is read only with, without that attribute. ``args``: ``name:kind``,
-    ``name:kind[low..high]``. ``attrs``: ``name[low..high]`` or ``name[a,b,c]``.
+    ``operands``: ``name:mark``, mark r, w or rw, then ``[any]`` where the place is known only while running, ``[8]``
+    where it may start at any multiple of 8 elements, or ``[attr]``, ``[!attr]`` where an rw operand is read only with,
+    without that attribute. ``args``: ``name:kind``, ``name:kind[low..high]``. ``attrs``: ``name[low..high]`` or
+    ``name[a,b,c]``.
     """
     return Row(
         name,

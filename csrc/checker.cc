@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "checker.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "flow.h"
+#include "handlers.h"
+#include "number.h"
+
+namespace mco {
+
+namespace {
+
+constexpr uint8_t kPoison = 0xFF;  // NaN as a float, -1 or the largest as an integer
+
+}  // namespace
+
+Checker::Checker(CheckRun& run, const Program& p)
+    : run_(run), program_(p), chip_(p), life_(p.buffers.size()), life_loc_(p.buffers.size()), copy_(p.buffers.size()) {}
+
+void Checker::on_start(const Machine& m) {
+  block_ = m.block_;
+  at_ = nullptr;
+  region_first_ = region_last_ = nullptr;
+  rounds_.clear();
+  bits_.clear();
+  chip_.reset();
+  pipes_.start();
+  if (run_.options.manual_sync) pipes_.region_begin();
+  std::fill(life_.begin(), life_.end(), 0);
+  for (int s = UB; s < kScopes; ++s) {
+    if (program_.arena_bytes[s]) std::memset(m.arena.base(Scope(s)), kPoison, size_t(program_.arena_bytes[s]));
+  }
+}
+
+void Checker::on_end(const Machine&) {
+  pipes_.end(reports_);
+  flush(reports_);
+  run_.cores.take(block_, log_);
+  run_.take(std::move(found_));
+  found_ = Findings();
+}
+
+Outcome Checker::walk(Machine& m) {
+  try {
+    const Outcome outcome = mco::walk(m, *this);
+    if (outcome == Outcome::AtBarrier) {
+      run_.cores.take(block_, log_);
+      pipes_.barrier(kAllPipes);
+    }
+    return outcome;
+  } catch (const Error& e) {  // a loop or a branch whose number is not known: the block ends here
+    if (m.must_stop()) throw;
+    lost(e.what(), at_ ? at_->loc : 0);
+    m.at_ = &program_.stream.steps.back();
+    return Outcome::Done;
+  }
+}
+
+void Checker::on_step(const Machine&, const Step& s) {
+  at_ = &s;
+  if (region_first_ && (&s < region_first_ || &s > region_last_)) {  // a jump went past its end
+    region_first_ = nullptr;
+    if (!run_.options.manual_sync) pipes_.region_end();
+  }
+  switch (s.what) {
+    case What::Alloc:
+      return alloc(s);
+    case What::Free:
+      life_[s.index] = 2;
+      life_loc_[s.index] = s.loc;
+      return;
+    case What::NoSync: {
+      region_first_ = region_last_ = &s;
+      while (region_last_->what != What::Resync) ++region_last_;
+      return pipes_.region_begin();
+    }
+    case What::Resync:
+      region_first_ = nullptr;
+      if (!run_.options.manual_sync) pipes_.region_end();
+      return;
+    default:
+      return;
+  }
+}
+
+void Checker::on_loop(const Machine&, const Step& s, int64_t) {
+  const uint32_t here = uint32_t(&s - program_.stream.steps.data());
+  const uint32_t begin = s.what == What::Next ? s.target - 1 : here;
+  const auto inside = [&](const Round& r) { return here > r.step && here < program_.stream.steps[r.step].target; };
+  while (!rounds_.empty() && rounds_.back().step != begin && !inside(rounds_.back())) rounds_.pop_back();
+  if (s.loop.threads < 2) return;
+  if (s.what == What::Next && !rounds_.empty() && rounds_.back().step == begin) {
+    ++rounds_.back().number;
+  } else {
+    if (!rounds_.empty() && rounds_.back().step == begin) rounds_.pop_back();
+    rounds_.push_back({begin, s.loop.threads, 0});
+  }
+}
+
+void Checker::alloc(const Step& s) {
+  const uint32_t buffer = s.index;
+  const Buffer& b = program_.buffers[buffer];
+  life_[buffer] = 1;
+  life_loc_[buffer] = s.loc;
+  copy_[buffer] = 0;
+  if (b.scope == GM) return;
+  const uint32_t here = uint32_t(&s - program_.stream.steps.data());
+  while (!rounds_.empty() && here >= program_.stream.steps[rounds_.back().step].target) rounds_.pop_back();
+  const int64_t round = rounds_.empty() ? 0 : rounds_.back().number;
+  copy_[buffer] = uint8_t(round % int64_t(b.copies.size() + 1));
+  Mark* marks = chip_.base(b.scope) + b.address;
+  if (round > 0 && !b.copies.empty()) {
+    for (int64_t i = 0; i < b.size_bytes; ++i) marks[i] = marks[i] == kNeverWritten ? kNeverWritten : kCarried;
+  } else {
+    std::memset(marks, kNeverWritten, size_t(b.size_bytes));
+  }
+}
+
+Mark* Checker::marks_of(uint32_t buffer) const {
+  const Buffer& b = program_.buffers[buffer];
+  return b.scope == GM ? run_.gm.of(buffer) : chip_.base(b.scope) + b.address;
+}
+
+int64_t Checker::copy_shift(uint32_t buffer) const {
+  const Buffer& b = program_.buffers[buffer];
+  const uint8_t copy = buffer < copy_.size() ? copy_[buffer] : 0;
+  return copy && copy <= b.copies.size() ? b.copies[copy - 1u] - b.address : 0;
+}
+
+Span64 Checker::span_of(uint32_t buffer, int64_t start) const {
+  const Buffer& b = program_.buffers[buffer];
+  if (b.scope == GM) return {uint32_t(kScopes) + buffer, start, buffer, start};
+  return {uint32_t(b.scope), b.address + copy_shift(buffer) + start, buffer, start};
+}
+
+std::string Checker::place(uint32_t buffer, int64_t lo, int64_t hi) const {
+  return format("bytes [%lld, %lld) of %s (%s)", (long long)lo, (long long)hi, name(buffer),
+                kScopeName[program_.buffers[buffer].scope]);
+}
+
+void Checker::flush(std::vector<Pipes::Report>& reports) {
+  for (Pipes::Report& r : reports) {
+    add(r.kind, r.loc, r.other, r.buffer, r.lo, r.hi, [&] {
+      if (r.buffer == kNoBuffer) return std::move(r.text);
+      return r.text + ", " + place(r.buffer, r.lo, r.hi);
+    });
+  }
+  reports.clear();
+}
+
+// What the engine itself refused.
+void Checker::lost(const std::string& text, uint32_t loc) {
+  const bool unset = text.find("is read before it was set") != std::string::npos;
+  const bool bounds = text.find(" needs bytes [") != std::string::npos;
+  const bool start = text.find("start of ") != std::string::npos;
+  const Fault kind = unset    ? Fault::UninitializedScalar
+                     : bounds ? Fault::OutOfBounds
+                     : start  ? Fault::Misaligned
+                              : Fault::ParamRange;
+  add(kind, loc, kNoLocation, kNoBuffer, 0, 0, [&] { return text.substr(0, text.rfind(" [")); });
+}
+
+void Checker::alive(uint32_t buffer, uint32_t loc) {
+  if (buffer >= life_.size() || life_[buffer] != 2) return;
+  add(Fault::UseAfterScope, loc, life_loc_[buffer], buffer, 0, 0,
+      [&] { return format("%s is used after the end of its scope", name(buffer)); });
+}
+
+// The part of an access that lies in its tensor.
+static void clip(Touched& t, int64_t room) {
+  std::vector<Box> kept;
+  for (const Box& b : t.boxes) {
+    if (b.end() <= room) {
+      kept.push_back(b);
+      continue;
+    }
+    each_run(b, [&](int64_t lo, int64_t hi) {
+      if (lo < room) kept.push_back({lo, std::min(hi, room) - lo});
+    });
+  }
+  t.boxes = std::move(kept);
+}
+
+void Checker::note_order(Machine& m, const Instr& in, int pipe, const OperandUse& o, bool write) {
+  if (program_.buffers[o.buffer].scope == GM && run_.cores.watches(o.buffer)) {
+    const bool adds = write && m.atomic != kDTypes;
+    log_.add(o.buffer, write ? (adds ? GmUse::Add : GmUse::Write) : GmUse::Read, in.loc, o.start, *o.touched);
+    if (log_.full()) run_.cores.take(block_, log_);
+  }
+  if (pipes_.in_region() && pipe != kNoPipe) {
+    pipes_.access(pipe, span_of(o.buffer, o.start), *o.touched, write, in.loc, in.op->name.c_str(), reports_);
+  }
+}
+
+void Checker::sync(Machine& m, const Instr& in) {
+  if (in.args.size() == 0) return pipes_.barrier(int(in.attrs[0]));
+  const int64_t event = m.raw_arg(in, 0);
+  const int pipe = int(in.attrs[0]), trigger = int(in.attrs[1]);
+  if (event < 0 || event >= run_.options.events) {
+    return add(Fault::EventIdRange, in.loc, kNoLocation, kNoBuffer, 0, 0, [&] {
+      return format("%s: event_id is %lld; accepted: 0 to %lld", in.op->name.c_str(), (long long)event,
+                    (long long)run_.options.events - 1);
+    });
+  }
+  if (pipe >= kPipes || trigger >= kPipes) return;
+  if (in.op->name == "set_flag") {
+    pipes_.set_flag(pipe, trigger, event, in.loc, reports_);
+  } else {
+    pipes_.wait_flag(pipe, trigger, event, in.loc, reports_);
+  }
+}
+
+bool Checker::before(Machine& m, const Step& s) {
+  const Instr& in = *s.instr;
+  if (s.what == What::Sync) {
+    sync(m, in);
+    flush(reports_);
+    return false;  // it has no other effect
+  }
+  const size_t n = in.tensors.size();
+  if (n == 0 || s.what == What::Barrier) return true;
+  Use use(m, in);
+  if (!use.sane()) return true;  // the engine refuses it, or nothing is touched
+  const auto& steps = program_.stream.steps;
+  const bool in_stream = &s >= steps.data() && &s < steps.data() + steps.size() && steps.size() > 1;
+  const size_t number = in_stream ? size_t(&s - steps.data()) : 0;
+  const CheckRun::Known* known = in_stream ? run_.known(number) : nullptr;
+  if (!known) {
+    touched_.resize(std::max(touched_.size(), n));
+    bool exact = true;
+    for (size_t i = 0; i < n; ++i) {
+      touched_bytes(use, int(i), touched_[i]);
+      exact = exact && touched_[i].exact;
+    }
+    if (in_stream && exact && constant_arguments(program_, in)) {
+      auto fresh = std::make_unique<CheckRun::Known>();
+      fresh->touched.assign(touched_.begin(), touched_.begin() + long(n));
+      known = run_.keep(number, std::move(fresh));
+    }
+  }
+  operands_.resize(n);
+  bool fits = true, all = true;
+  const int pipe = pipes_.in_region() ? pipe_of(program_, in) : kNoPipe;
+  if (pipe != kNoPipe) pipes_.issue(pipe);
+  for (size_t i = 0; i < n; ++i) {
+    OperandUse& o = operands_[i];
+    o.buffer = in.tensors[i].buffer;
+    o.reads = reads(in, int(i));
+    o.writes = writes(in, int(i));
+    o.start = 0;
+    o.touched = known ? &known->touched[i] : &touched_[i];
+    bool past = false;
+    fits = bound(m, in, int(i), o, past) && fits;
+    if (past) {
+      const int64_t room = std::max<int64_t>(m.view(o.buffer).size - o.start, 0);
+      Wide lo, hi;
+      o.touched->hull(lo, hi);
+      add(Fault::GmTail, in.loc, program_.buffers[o.buffer].loc, o.buffer, m.view(o.buffer).size, o.start + int64_t(hi),
+          [&] {
+            return format(
+                "%s: %s %s %lld bytes behind the end of %s, which has %lld, because a move goes by whole blocks",
+                in.op->name.c_str(), in.op->tensors[i].name, o.writes ? "writes" : "reads",
+                (long long)(o.start + int64_t(hi) - m.view(o.buffer).size), name(o.buffer),
+                (long long)m.view(o.buffer).size);
+          });
+      if (known) {
+        touched_.resize(std::max(touched_.size(), n));
+        touched_[i] = known->touched[i];
+        o.touched = &touched_[i];
+      }
+      clip(touched_[i], room);
+    }
+    if (o.touched->boxes.empty()) {
+      o.marks = nullptr;
+      continue;
+    }
+    alive(o.buffer, in.loc);
+    check_start(in, int(i), o);
+  }
+  if (!fits) {
+    for (const OperandUse& o : operands_) {  // so that one fault is one finding
+      if (!o.writes || o.start < 0 || o.start >= m.view(o.buffer).size) continue;
+      if (Mark* marks = marks_of(o.buffer))
+        std::memset(marks + o.start, kHeld, size_t(m.view(o.buffer).size - o.start));
+    }
+    return false;
+  }
+  if (in.op->shape.operands > 1) check_overlap(in, use);
+  const bool adds = m.atomic != kDTypes;
+  for (OperandUse& o : operands_) {
+    if (o.touched->boxes.empty()) continue;
+    Mark* marks = marks_of(o.buffer);
+    o.marks = marks ? marks + o.start : nullptr;
+    const bool to_gm = adds && o.writes && program_.buffers[o.buffer].scope == GM;
+    if ((o.reads || to_gm) && o.touched->exact) all = all && all_held(o);
+    if (o.reads) note_order(m, in, pipe, o, false);
+  }
+  for (const OperandUse& o : operands_) {
+    if (o.writes && !o.touched->boxes.empty()) note_order(m, in, pipe, o, true);
+  }
+  if (!reports_.empty()) flush(reports_);
+  const Handler run = in.op->run;
+  const bool by_data = run == run_vgather || run == run_vscatter || run == run_vgatherb;  // which bytes the data says
+  if (all && !by_data) {
+    for (const OperandUse& o : operands_) {
+      if (o.writes) set_marks(o, kHeld);
+    }
+  } else {
+    Flow(*this, m, in, use, operands_).run();
+  }
+  return true;
+}
+
+void Checker::execute(Machine& m, const Step& s) {
+  const Instr& in = *s.instr;
+  try {
+    if (!before(m, s)) return;
+    in.op->run(m, in);
+    if (run_.options.values) after(m, in);
+  } catch (const Error& e) {
+    if (m.must_stop()) throw;
+    lost(e.what(), in.loc);
+  }
+}
+
+void Checker::step(Machine& m, const Step& s) {
+  on_step(m, s);
+  execute(m, s);
+}
+
+}  // namespace mco

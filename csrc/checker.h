@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The observer of mode "checked": looks at every access before it happens, byte by byte, and goes on after a finding
+// where that is safe.
+//
+// A byte that no instruction wrote may be read: lanes beyond a tail are computed and thrown away. What is computed from
+// it carries its mark (shadow.h), and a finding is made where such bytes decide something (a scalar, an offset) or are
+// what an output holds at the end; it names the line that read them first.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "cores.h"
+#include "findings.h"
+#include "pipes.h"
+#include "shadow.h"
+#include "walk.h"
+
+namespace mco {
+
+struct CheckOptions {
+  int64_t events = 8;        // flags between two pipes
+  bool values = false;       // also results that are no number, or saturated
+  bool manual_sync = false;  // nothing orders the pipes but flags and barriers, everywhere
+};
+
+// One operand of one execution.
+struct OperandUse {
+  uint32_t buffer = 0;
+  int64_t start = 0;  // bytes into the buffer
+  bool reads = false, writes = false;
+  const Touched* touched = nullptr;
+  Mark* marks = nullptr;  // shadow of byte `start`; null: held, and nothing is noted
+};
+
+void set_marks(const OperandUse& o, Mark value);
+bool all_held(const OperandUse& o);
+bool constant_arguments(const Program& p, const Instr& in);
+
+// What the blocks of a run share.
+class CheckRun {
+ public:
+  CheckRun(const Program& p, const std::vector<View>& gm, const CheckOptions& options);
+
+  const CheckOptions options;
+  GmShadow gm;
+  Cores cores;
+
+  void take(Findings&& found);
+  void next_stage();
+  // After the last block. `complete`: every block came to its end.
+  void finish(const std::vector<View>& gm_views, bool complete);
+  std::vector<Finding> findings() const { return found_.sorted(); }
+  int64_t dropped() const { return found_.dropped(); }
+
+  // Accesses of the steps whose arguments are constants, made once.
+  struct Known {
+    std::vector<Touched> touched;
+  };
+  const Known* known(size_t step) const { return known_[step].load(std::memory_order_acquire); }
+  const Known* keep(size_t step, std::unique_ptr<Known> known);
+
+ private:
+  const Program& program_;
+  std::mutex mutex_;
+  Findings found_;
+  std::vector<std::atomic<const Known*>> known_;
+  std::vector<std::unique_ptr<const Known>> kept_;
+};
+
+class Checker final : public ObserverOf<Checker> {
+ public:
+  static constexpr bool kGuards = true;
+
+  Checker(CheckRun& run, const Program& p);
+
+  bool wants_access() const override { return false; }
+  void on_start(const Machine& m) override;
+  void on_end(const Machine& m) override;
+  void on_step(const Machine& m, const Step& s);
+  void on_loop(const Machine& m, const Step& s, int64_t i);
+  void on_sync(const Machine&, const Step&) {}
+
+  Outcome walk(Machine& m) override;
+  void step(Machine& m, const Step& s) override;
+  void execute(Machine& m, const Step& s);
+  void load(Machine& m, const Step& s);
+  void store(Machine& m, const Step& s);
+
+ private:
+  friend class Flow;
+  struct Round {  // of a loop with thread_num
+    uint32_t step, threads;
+    int64_t number;
+  };
+
+  bool before(Machine& m, const Step& s);
+  void after(Machine& m, const Instr& in);
+  bool bound(Machine& m, const Instr& in, int i, OperandUse& o, bool& tail);
+  void check_start(const Instr& in, int i, const OperandUse& o);
+  void check_overlap(const Instr& in, const Use& use);
+  void sync(Machine& m, const Instr& in);
+  void alive(uint32_t buffer, uint32_t loc);
+  void note_order(Machine& m, const Instr& in, int pipe, const OperandUse& o, bool write);
+  void order_scalar(const Step& s, const OperandUse& o, bool write);
+  void alloc(const Step& s);
+  void lost(const std::string& text, uint32_t loc);
+  bool scalar_place(Machine& m, const Step& s, int64_t bytes, OperandUse& o, Touched& touched);
+  Mark* marks_of(uint32_t buffer) const;
+  int64_t copy_shift(uint32_t buffer) const;
+  Span64 span_of(uint32_t buffer, int64_t start) const;
+  void flush(std::vector<Pipes::Report>& reports);
+  const char* name(uint32_t buffer) const { return program_.buffers[buffer].name.c_str(); }
+  std::string place(uint32_t buffer, int64_t lo, int64_t hi) const;
+  // Bits of a comparison of which only some lack content: of a marked byte those that are noted, else all.
+  bool lacks_bit(const Mark* byte, int bit) const {
+    const auto found = bits_.find(byte);
+    return found == bits_.end() || (found->second >> bit & 1);
+  }
+  void note_bits(const Mark* byte, uint8_t lacking) {
+    if (!lacking || lacking == 0xFF || bits_.size() > kMostBits) {
+      bits_.erase(byte);
+    } else {
+      bits_[byte] = lacking;
+    }
+  }
+
+  template <class F>
+  void add(Fault kind, uint32_t loc, uint32_t other, uint32_t buffer, int64_t lo, int64_t hi, F text) {
+    found_.add(kind, loc, other, buffer, block_, lo, hi, text);
+  }
+
+  CheckRun& run_;
+  const Program& program_;
+  ChipShadow chip_;
+  Findings found_;
+  CoreLog log_;
+  Pipes pipes_;
+  std::vector<Pipes::Report> reports_;
+  std::vector<uint8_t> life_;       // of each buffer: 0 not yet, 1 alive, 2 over
+  std::vector<uint32_t> life_loc_;  // where it began or ended
+  std::vector<uint8_t> copy_;       // which copy of it this round uses
+  std::vector<Round> rounds_;       // loops with thread_num that are walked, outermost first
+  const Step* at_ = nullptr;
+  const Step *region_first_ = nullptr, *region_last_ = nullptr;
+  int64_t block_ = 0;
+  std::unordered_map<const Mark*, uint8_t> bits_;
+  static constexpr size_t kMostBits = 1 << 16;
+  std::vector<OperandUse> operands_;
+  std::vector<Touched> touched_;
+};
+
+}  // namespace mco

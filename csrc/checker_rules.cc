@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules of one instruction: where its operands may lie, and what its results may be.
+#include <algorithm>
+#include <cstdlib>
+
+#include "checker.h"
+#include "handlers.h"
+#include "number.h"
+
+namespace mco {
+
+namespace {
+
+// Bytes to which the start of an operand must be aligned.
+int64_t start_align(Scope scope, const OperandRow& row, int64_t size) {
+  if (scope == UB && row.start_elements) return row.start_elements * size;
+  switch (scope) {
+    case UB:
+    case L1:
+      return kBlockBytes;
+    case L0A:
+    case L0B:
+      return kFractalBytes;
+    case L0C:
+      return size == 4 ? 2 * kFractalBytes : kFractalBytes;
+    case BT:
+      return 64;
+    default:
+      return 1;
+  }
+}
+
+}  // namespace
+
+bool constant_arguments(const Program& p, const Instr& in) {
+  return std::all_of(in.args.begin(), in.args.end(), [&](uint32_t root) { return p.exprs.is_constant(root); });
+}
+
+void Checker::check_start(const Instr& in, int i, const OperandUse& o) {
+  const Buffer& b = program_.buffers[o.buffer];
+  const Operand& operand = in.tensors[size_t(i)];
+  const int64_t align = start_align(b.scope, in.op->tensors[size_t(i)], operand.size);
+  if (align <= 1 || (b.address + o.start) % align == 0 || o.touched->boxes.empty()) return;
+  if (program_.exprs.is_constant(operand.offset) && !run_.options.manual_sync) return;  // tracing has looked at it
+  add(Fault::Misaligned, in.loc, b.loc, o.buffer, o.start, o.start + 1, [&] {
+    return format("%s: the start of %s is byte %lld of %s (%s); accepted: multiples of %lld bytes", in.op->name.c_str(),
+                  in.op->tensors[size_t(i)].name, (long long)o.start, name(o.buffer), kScopeName[b.scope],
+                  (long long)align);
+  });
+}
+
+// Whether an operand lies in its tensor; `tail`: but for what a move of whole blocks touches behind one in GM.
+bool Checker::bound(Machine& m, const Instr& in, int i, OperandUse& o, bool& tail) {
+  const Operand& operand = in.tensors[size_t(i)];
+  const View view = m.view(o.buffer);
+  const Buffer& b = program_.buffers[o.buffer];
+  const int64_t elements = m.elements(operand, in.loc);
+  Wide start = elements, lo, hi;
+  if (elements < 0 && program_.exprs.dtype(operand.offset) == U64) start = uint64_t(elements);
+  start *= operand.size;
+  o.touched->hull(lo, hi);
+  if (lo >= hi) return true;
+  o.start = int64_t(std::min<Wide>(std::max<Wide>(start, INT64_MIN), INT64_MAX));
+  if (start + lo >= 0 && start + hi <= view.size) return true;
+  if (b.scope == GM && in.op->run == run_data_move && start >= 0 &&
+      start + hi <= round_up(view.size, kBlockBytes) + kBlockBytes) {
+    tail = true;
+    return true;
+  }
+  const auto number = [](Wide w) { return (long long)std::min<Wide>(std::max<Wide>(w, INT64_MIN), INT64_MAX); };
+  add(Fault::OutOfBounds, in.loc, b.loc, o.buffer, number(start + lo), number(start + hi), [&] {
+    return format("%s: %s %s bytes [%lld, %lld) of %s (%s), which has %lld", in.op->name.c_str(),
+                  in.op->tensors[size_t(i)].name, o.writes ? "writes" : "reads", number(start + lo), number(start + hi),
+                  name(o.buffer), kScopeName[b.scope], (long long)view.size);
+  });
+  return false;
+}
+
+// Rules of operands in one tensor, where they are known only while running.
+void Checker::check_overlap(const Instr& in, const Use& use) {
+  const LaneShape& shape = in.op->shape;
+  if (shape.operands < 2 || shape.tensor[0] != 0) return;
+  const OperandUse& d = operands_[0];
+  for (int k = 1; k < shape.operands; ++k) {
+    const OperandUse& s = operands_[size_t(shape.tensor[k])];
+    const Operand &to = in.tensors[0], &from = in.tensors[size_t(shape.tensor[k])];
+    if (s.buffer != d.buffer || s.touched->boxes.empty()) continue;
+    if (program_.exprs.is_constant(to.offset) && program_.exprs.is_constant(from.offset) &&
+        constant_arguments(program_, in)) {
+      continue;  // tracing has looked at it
+    }
+    const Plan& p = use.plan();
+    const Lanes &a = p.operand[0], &b = p.operand[k];
+    const bool same = d.start == s.start && a.blk == b.blk && a.size == b.size;
+    if (same && (a.rep == b.rep || p.repeats == 1)) continue;
+    if (d.start + a.hi <= s.start + b.lo || s.start + b.hi <= d.start + a.lo) continue;
+    const int64_t blocks_a = ceil_div(p.count * a.size, kBlockBytes),
+                  blocks_b = ceil_div(p.count * b.size, kBlockBytes);
+    if (p.by_bits) continue;
+    bool clash = false;
+    const int64_t last = p.repeats == 1 || a.rep == b.rep ? 1 : p.repeats - 1;  // equal strides: always the same
+    for (int64_t r = 0; r < last && !clash; ++r) {
+      const int64_t next = p.repeats == 1 ? r : r + 1;
+      for (int64_t i = 0; i < blocks_a && !clash; ++i) {
+        for (int64_t j = 0; j < blocks_b && !clash; ++j) {
+          const int64_t x = d.start + r * a.rep + i * a.blk, y = s.start + next * b.rep + j * b.blk;
+          clash = std::abs(x - y) < kBlockBytes;
+        }
+      }
+    }
+    if (!clash) continue;
+    add(Fault::Overlap, in.loc, program_.buffers[d.buffer].loc, d.buffer, d.start + a.lo, d.start + a.hi, [&] {
+      return format("%s: dst, bytes [%lld, %lld), and %s, bytes [%lld, %lld), overlap in %s; accepted: %s",
+                    in.op->name.c_str(), (long long)(d.start + a.lo), (long long)(d.start + a.hi),
+                    in.op->tensors[size_t(shape.tensor[k])].name, (long long)(s.start + b.lo),
+                    (long long)(s.start + b.hi), name(d.buffer),
+                    p.repeats == 1 ? "identical or apart" : "dst of a repeat identical with src of the next or apart");
+    });
+  }
+}
+
+// Results that are no number though no operand was one, and results at the end of their range.
+void Checker::after(Machine& m, const Instr& in) {
+  const auto not_numbers = [&](const OperandUse& o, DType t) {
+    const uint8_t* at = m.view(o.buffer).base + o.start;
+    int64_t n = 0;
+    each_run(*o.touched, [&](int64_t lo, int64_t hi) {
+      for (int64_t i = lo; i + kSize[t] <= hi; i += kSize[t]) {
+        const float x = load_float(at + i, t);
+        n += x != x;
+      }
+    });
+    return n;
+  };
+  const DType t = in.tensors.size() ? in.tensors[0].dtype : I8;
+  if (in.op->pipe != 1 && in.op->pipe != 2) return;
+  if (!in.tensors.size() || !operands_[0].writes || operands_[0].touched->boxes.empty()) return;
+  const OperandUse& o = operands_[0];
+  if (is_float(t)) {
+    const int64_t bad = not_numbers(o, t);
+    int64_t given = 0;
+    for (size_t i = 1; i < in.tensors.size(); ++i) {
+      if (is_float(in.tensors[i].dtype) && operands_[i].buffer != o.buffer && !operands_[i].touched->boxes.empty()) {
+        given += not_numbers(operands_[i], in.tensors[i].dtype);
+      }
+    }
+    if (bad > 0 && given == 0) {
+      add(Fault::NanProduced, in.loc, kNoLocation, o.buffer, 0, 0, [&] {
+        return format("%s: %lld elements of %s are NaN, though no operand holds one", in.op->name.c_str(),
+                      (long long)bad, name(o.buffer));
+      });
+    }
+  }
+  if (t != F16 || !m.saturate) return;
+  const uint8_t* at = m.view(o.buffer).base + o.start;
+  int64_t ends = 0;
+  each_run(*o.touched, [&](int64_t lo, int64_t hi) {
+    for (int64_t i = lo; i + 2 <= hi; i += 2) {
+      const float x = load_float(at + i, t);
+      ends += x == 65504.0f || x == -65504.0f;
+    }
+  });
+  if (ends > 0) {
+    add(Fault::Saturated, in.loc, kNoLocation, o.buffer, 0, 0, [&] {
+      return format("%s: %lld elements of %s are saturated (+-65504)", in.op->name.c_str(), (long long)ends,
+                    name(o.buffer));
+    });
+  }
+}
+
+}  // namespace mco

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Order of the pipes of a core where the kernel says it: vector clocks, joined by flags and barriers.
+//
+// Every pipe executes its instructions in order; between pipes nothing is ordered but by a flag (what was before the
+// set is before what comes after the wait) or pipe_barrier(PIPE_ALL). The scalar unit issues everything: what it has
+// waited for is past for whatever is issued later.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "access.h"
+#include "findings.h"
+
+namespace mco {
+
+// Bytes that one instruction touches, in a memory that buffers may share: an on-chip scope, or a GM buffer.
+struct Span64 {
+  uint32_t space = 0;  // of on-chip memory its Scope, of GM kScopes + number of the buffer
+  int64_t base = 0;    // of the boxes
+  uint32_t buffer = 0;
+  int64_t start = 0;  // the same place, in bytes of the buffer
+};
+
+bool boxes_meet(const Touched& a, int64_t a_base, const Touched& b, int64_t b_base, int64_t& lo, int64_t& hi);
+
+class Pipes {
+ public:
+  struct Report {
+    Fault kind;
+    uint32_t loc, other, buffer;
+    int64_t lo, hi;
+    std::string text;
+  };
+
+  void start();         // of a block
+  void region_begin();  // before it everything is ordered
+  void region_end();
+  bool in_region() const { return in_region_; }
+
+  // An instruction is issued to a pipe.
+  void issue(int pipe);
+  // Its accesses, after issue().
+  void access(int pipe, const Span64& span, const Touched& touched, bool write, uint32_t loc, const char* name,
+              std::vector<Report>& out);
+  void set_flag(int pipe, int trigger, int64_t event, uint32_t loc, std::vector<Report>& out);
+  void wait_flag(int pipe, int trigger, int64_t event, uint32_t loc, std::vector<Report>& out);
+  void barrier(int pipe);
+  void end(std::vector<Report>& out);  // of the block: flags that are left over
+
+ private:
+  using Clock = std::array<uint32_t, kPipes>;
+  struct Past {  // an access that some pipe may not know of
+    int pipe;
+    uint32_t time, loc;
+    bool write;
+    Span64 span;
+    int64_t lo, hi;
+    std::string name;
+    Touched touched;
+  };
+  struct Flag {
+    int pipe, trigger;
+    int64_t event;
+    bool operator<(const Flag& o) const {
+      return std::tie(pipe, trigger, event) < std::tie(o.pipe, o.trigger, o.event);
+    }
+  };
+  struct Set {
+    Clock clock;
+    uint32_t loc;
+  };
+  struct Held {
+    Flag flag;
+    uint32_t loc;
+  };
+
+  static void join(Clock& to, const Clock& from) {
+    for (size_t i = 0; i < to.size(); ++i) to[i] = std::max(to[i], from[i]);
+  }
+  void raise(const Flag& flag, uint32_t loc, std::vector<Report>& out);
+  void join_all();
+  void forget();
+
+  static constexpr size_t kMostPast = 2048;
+  bool in_region_ = false;
+  std::array<Clock, kPipes> clock_{};
+  std::vector<Past> past_;
+  std::map<Flag, std::deque<Set>> sets_;
+  std::map<Flag, uint32_t> waits_;              // that no set has answered yet: where
+  std::array<int, kPipes> stalled_{};           // by so many waits
+  std::array<std::vector<Held>, kPipes> held_;  // sets behind a wait of their own pipe
+};
+
+std::string flag_text(int pipe, int trigger, int64_t event);
+
+}  // namespace mco

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The native engine in its checked mode."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ms_custom_ops.engine import native
+from ms_custom_ops.engine.findings import Finding, Report
+from ms_custom_ops.program import ir
+
+_CHECKED = 2
+FEW_EVENTS = ("Ascend310", "Ascend910A", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA")
+"""Chips with 4 flags between two pipes; others have 8."""
+
+
+class _Finding(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_char_p) for name in ("kind", "text", "file", "other_file", "buffer")),
+        ("line", ctypes.c_uint32),
+        ("other_line", ctypes.c_uint32),
+        *((name, ctypes.c_int64) for name in ("core", "start", "end", "count")),
+    ]
+
+
+def run_checked(
+    program: ir.Program, feed: native.Feed, *, values: bool = False, threads: int = 0, time_limit: float | None = None
+) -> Report:
+    """Runs ``program`` in the checked mode.
+
+    Arguments as of :func:`ms_custom_ops.engine.run`; ``values``: also results that are NaN though no operand is, and
+    float16 results that saturate. Raises EngineError as :func:`run` does for what no finding is made of: a feed that
+    does not fit, a Program that the engine does not load, the time limit.
+    """
+    inputs, scalars = native._bind(program, feed)
+    outputs = [native._new_output(program, index, inputs) for index in program.outputs]
+    options = native._options(_CHECKED, threads, True, time_limit)
+    found = ctypes.c_void_p()
+    options.findings = ctypes.cast(ctypes.byref(found), ctypes.c_void_p)
+    options.events = 4 if program.soc.startswith(FEW_EVENTS) else 8
+    options.values = int(values)
+    report = Report(program.name, outputs=outputs)
+    library = native._library()
+    handle = native.load(program.to_bytes())
+    try:
+        native._run_native(program, handle, inputs, scalars, outputs, options)
+        report.findings = [_one(library, found, i) for i in range(library.mco_findings_count(found))]
+        report.dropped = library.mco_findings_dropped(found)
+    finally:
+        library.mco_findings_free(found)
+    return report
+
+
+def _one(library: ctypes.CDLL, found: ctypes.c_void_p, index: int) -> Finding:
+    raw = _Finding()
+    library.mco_findings_get(found, index, ctypes.byref(raw))
+    return Finding(
+        raw.kind.decode(),
+        raw.text.decode(errors="replace"),
+        raw.file.decode() or None,
+        raw.line or None,
+        raw.other_file.decode() or None if raw.other_line else None,
+        raw.other_line or None,
+        raw.buffer.decode() if raw.buffer is not None else None,
+        max(raw.core, 0),
+        raw.count,
+        raw.start,
+        raw.end,
+    )
+
+
+def set_check(on: bool) -> None:
+    """Whether ops, and every run that names no mode, run checked from now on: what is found is then the error of the
+    run, an EngineError. MS_CUSTOM_OPS_CHECK=1 says so from the start."""
+    native._library().mco_set_check(int(bool(on)))
+
+
+def get_check() -> bool:
+    """What :func:`set_check` said last."""
+    return bool(native._library().mco_get_check())

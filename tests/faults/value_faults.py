@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults of values: parameters that are known only while running, results, Python assignments."""
+
+from __future__ import annotations
+
+from kit import Kit, fault
+
+
+@fault("param_range")
+def a_mask_of_129_lanes(k: Kit) -> None:
+    x, y = k.gm(256), k.out(256)
+    a, r = k.load(x), k.load(x)
+    k.t.vec_abs(k.number(129 if k.bad else 128), r, a, 1, 8, 8)  # AT
+    k.move(y, r, 256)
+
+
+@fault("param_range")
+def a_repeat_below_zero(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    a = k.load(x)
+    k.t.vec_abs(64, a, a, k.number(-1 if k.bad else 1), 8, 8)  # AT
+    k.move(y, a, 64)
+
+
+@fault("param_range", traced=True)
+def repeat_known_while_tracing(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    a = k.load(x)
+    k.t.vec_abs(64, a, a, 256 if k.bad else 1, 0, 0)  # AT
+    k.move(y, a, 64)
+
+
+@fault("nan_produced", values=True)
+def logarithm_below_zero(k: Kit) -> None:
+    x, y = k.gm(64, "float32"), k.out(64, "float32")
+    a, r = k.load(x), k.ub(64, "float32")
+    if k.bad:
+        k.t.vec_muls(64, a, a, -1.0, 1, 8, 8)
+    k.t.vec_ln(64, r, a, 1, 8, 8)  # AT
+    k.move(y, r, 64)
+
+
+@fault("saturated", values=True)
+def an_exponential_too_large(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    a, r = k.load(x), k.ub(64)
+    k.t.vec_muls(64, a, a, 100.0 if k.bad else 1.0, 1, 8, 8)
+    k.t.vec_exp(64, r, a, 1, 8, 8)  # AT
+    k.move(y, r, 64)
+
+
+def summed(k: Kit) -> None:
+    x, y = k.gm(16, "int32"), k.out(16, "int32")
+    u = k.load(x)
+    s = k.t.Scalar("int32", "s", 0)
+    with k.t.for_range(0, 8) as i:
+        s.set_as(s + u[i])
+    doubled = s + s
+    k.t.vec_dup(8, u, doubled, 1, 8)
+    k.move(y, u, 16)
+
+
+@fault("dead_assignment", twin=summed)
+def a_sum_that_does_nothing(k: Kit) -> None:
+    x, y = k.gm(16, "int32"), k.out(16, "int32")
+    u = k.load(x)
+    s = k.t.Scalar("int32", "s", 0)  # WITH
+    with k.t.for_range(0, 8) as i:
+        s = s + u[i]  # AT
+    k.move(y, u, 16)
+
+
+@fault("dead_assignment", twin=summed)
+def a_sum_in_short_form(k: Kit) -> None:
+    x, y = k.gm(16, "int32"), k.out(16, "int32")
+    u = k.load(x)
+    s = k.t.Scalar("int32", "s", 0)  # WITH
+    with k.t.for_range(0, 8):
+        s += 1  # AT
+    k.move(y, u, 16)
+
+
+def chosen(k: Kit) -> None:
+    x, y = k.gm(16, "int32"), k.out(16, "int32")
+    u = k.load(x)
+    n = k.number(3)
+    s = k.t.Scalar("int32", "s", 1)
+    with k.t.if_scope(n > 5):
+        s.set_as(n + 1)
+        again = n + 2
+        k.t.vec_dup(8, u, again, 1, 8)
+    k.t.vec_dup(8, u, s, 1, 8)
+    k.move(y, u, 16)
+
+
+@fault("dead_assignment", twin=chosen)
+def a_choice_that_is_always_made(k: Kit) -> None:
+    x, y = k.gm(16, "int32"), k.out(16, "int32")
+    u = k.load(x)
+    n = k.number(3)
+    s = k.t.Scalar("int32", "s", 1)  # WITH
+    with k.t.if_scope(n > 5):
+        s = n + 1  # AT
+    k.t.vec_dup(8, u, s, 1, 8)
+    k.move(y, u, 16)
