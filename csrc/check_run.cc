@@ -50,6 +50,19 @@ const CheckRun::Known* CheckRun::keep(size_t step, std::unique_ptr<Known> fresh)
   return kept_.back().get();
 }
 
+// A read that races with the write may come before or after it: which of the two it was says nothing.
+std::vector<Finding> CheckRun::findings() const {
+  std::vector<Finding> list = found_.sorted(), kept;
+  for (Finding& f : list) {
+    const bool unwritten = f.kind == Fault::UninitializedRead || f.kind == Fault::UninitializedScalar;
+    const bool races = unwritten && std::any_of(list.begin(), list.end(), [&](const Finding& r) {
+                         return r.kind == Fault::RaceCores && r.loc == f.loc && r.buffer == f.buffer;
+                       });
+    if (!races) kept.push_back(f);
+  }
+  return kept;
+}
+
 // What the outputs hold at the end.
 void CheckRun::finish(const std::vector<View>& views, bool complete) {
   next_stage();

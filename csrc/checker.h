@@ -53,7 +53,7 @@ class CheckRun {
   void next_stage();
   // After the last block. `complete`: every block came to its end.
   void finish(const std::vector<View>& gm_views, bool complete);
-  std::vector<Finding> findings() const { return found_.sorted(); }
+  std::vector<Finding> findings() const;
   int64_t dropped() const { return found_.dropped(); }
 
   // Accesses of the steps whose arguments are constants, made once.
