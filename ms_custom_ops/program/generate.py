@@ -201,6 +201,7 @@ def write(root: Path) -> list[Path]:
     for name, text in generate().items():
         path = root / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             changed.append(path)
     return changed
