@@ -31,7 +31,9 @@ ENGINE = Extension(
     "ms_custom_ops._engine",
     sources=sorted(glob("csrc/*.cc")),  # csrc/tests is the fuzz driver
     depends=sorted(
-        glob("csrc/**/*.h", recursive=True) + glob("csrc/*.inc") + ["ms_custom_ops/ascendc/include/mco/abi.h"]
+        glob("csrc/**/*.h", recursive=True)
+        + glob("csrc/*.inc")
+        + ["ms_custom_ops/ascendc/include/mco/abi.h", "ms_custom_ops/ascendc/include_host/mco_host/api.h"]
     ),
     language="c++",
     extra_compile_args=[

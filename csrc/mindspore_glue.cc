@@ -16,6 +16,7 @@
 
 #include "cache_file.h"
 #include "capi.h"
+#include "launch.h"
 
 namespace mco_mindspore {
 
@@ -115,11 +116,14 @@ struct OpData : AotKernelData {
   std::string bound;  // the tensors that `program` was found for
   bool empty = false;
   const mco_program* program = nullptr;
+  bool launches = false;  // a compiled kernel instead of a Program
+  const mco_launch* launch = nullptr;
 
   ~OpData() override { Release(); }
   void Release() {
     if (program) mco_free(const_cast<mco_program*>(program));
     program = nullptr;
+    launch = nullptr;
     bound.clear();
   }
   size_t Total() const { return params + results; }
@@ -141,7 +145,7 @@ std::vector<size_t> Positions(AotExtra* extra, const char* name, size_t limit) {
 
 void ReadAttributes(AotExtra* extra, OpData* data) {
   for (const char* name : {"mco_op", "mco_prefix", "mco_source", "mco_files", "mco_cache", "mco_inputs", "mco_outputs",
-                           "mco_params", "mco_results"}) {
+                           "mco_params", "mco_results", "mco_launches"}) {
     if (!extra->HasAttr(name)) {
       throw Error(
           std::string("attribute ") + name +
@@ -157,6 +161,7 @@ void ReadAttributes(AotExtra* extra, OpData* data) {
   data->results = static_cast<size_t>(extra->GetAttrInt("mco_results"));
   data->inputs = Positions(extra, "mco_inputs", data->params);
   data->outputs = Positions(extra, "mco_outputs", data->results);
+  data->launches = extra->GetAttrInt("mco_launches") != 0;
 }
 
 // What is wrong with a list of files, "<SHA-256> <path>" a line as ms_custom_ops/sources.py made it; empty when all of
@@ -258,13 +263,24 @@ void CheckOperand(const OpData& data, const Tensors& t, size_t position, const m
   }
 }
 
+const mco_launch* FindLaunch(const OpData& data, const std::string& key) {
+  if (const mco_launch* launch = mco_launch_find(key.c_str())) return launch;
+  throw Error(data.op + ": no compiled kernel for " + key.substr(data.prefix.size() + 1) +
+              " in this process. The graph comes from a MindIR file or MindSpore's compiler cache; accepted: the net "
+              "run once from Python, where the kernel is built (for the compiler cache: delete its folder, "
+              "MS_COMPILER_CACHE_PATH, before)");
+}
+
 // Finds and checks the Program for these tensors.
 void Bind(OpData* data, const Tensors& t) {
   data->Release();
   data->empty = true;
   for (size_t i : data->outputs) data->empty = data->empty && t.Elements(data->params + i) == 0;
   std::string all = data->All(t);
-  if (!data->empty) {
+  if (!data->empty && data->launches) {
+    CheckSource(*data);
+    data->launch = FindLaunch(*data, Key(*data, t));
+  } else if (!data->empty) {
     CheckSource(*data);
     data->program = Find(*data, Key(*data, t));
     int inputs = 0, outputs = 0, scalars = 0;
@@ -295,6 +311,10 @@ void Run(const OpData& data, const Tensors& t, void** params) {
   for (size_t i : data.outputs) tensors.push_back({params[data.params + i], t.Bytes(data.params + i)});
   const int count = static_cast<int>(tensors.size());
   char error[kErrorBytes] = "";
+  if (data.launch) {
+    if (mco_launch_run(data.launch, tensors.data(), count, error, sizeof(error))) throw Error(data.op + ": " + error);
+    return;
+  }
   if (mco_run(data.program, tensors.data(), count, nullptr, 0, nullptr, error, sizeof(error))) {
     throw Error(data.op + ": " + error);
   }

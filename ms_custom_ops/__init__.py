@@ -29,6 +29,8 @@ _LAZY = {
     "get_num_threads": ("ms_custom_ops.engine", "get_num_threads"),
     "set_soc": ("ms_custom_ops.soc", "set_soc"),
     "get_soc": ("ms_custom_ops.soc", "current_soc"),
+    "set_impl": ("ms_custom_ops.registry.implementation", "set_impl"),
+    "use_impl": ("ms_custom_ops.registry.implementation", "use_impl"),
     "load": ("ms_custom_ops.user_ops", "load"),
     "list_ops": ("ms_custom_ops.registry", "list_ops"),
     "get_op": ("ms_custom_ops.registry", "get_op"),

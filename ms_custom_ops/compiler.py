@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """From an op, shapes, dtypes, attributes and a chip to its Program: memory, then the disk cache, then
-tracing.
+tracing. Where the op's Ascend C kernel is chosen (``set_impl``), to a launch of that kernel instead.
 
 A Program is found by its key: a prefix (op, IR version, source hash, chip, attributes, which optional tensors are
 there) and dtype and shape of the tensors that are there, in the order of the op's arguments. Needs no MindSpore.
@@ -26,9 +26,11 @@ from ms_custom_ops.errors import EngineError, OpArgumentError, describe
 from ms_custom_ops.program import codec, ir
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.registry.call_values import full_attrs
+from ms_custom_ops.registry.implementation import ASCENDC, TIK, current_impl
 from ms_custom_ops.sources import sources_of
 
 if TYPE_CHECKING:
+    from ms_custom_ops.ascendc.op import Launch
     from ms_custom_ops.registry.spec import OpSpec
 
 Tensors = Mapping[str, Any] | Sequence[Any]
@@ -38,7 +40,7 @@ Tensors = Mapping[str, Any] | Sequence[Any]
 class CompiledOp:
     """A traced op. ``key`` finds it in every cache, ``program_bytes`` is what the engine loads, ``path`` its
     file on disk (None when the folder did not take it), ``inputs`` and ``outputs`` name the Program's tensors
-    in order."""
+    in order. ``launch``: that of an Ascend C kernel, which has no Program."""
 
     op: str
     key: str
@@ -46,11 +48,20 @@ class CompiledOp:
     path: Path | None
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    launch: Launch | None = None
 
     @property
     def program(self) -> ir.Program:
         """The decoded Program."""
         return ir.Program.from_bytes(self.program_bytes)
+
+    @property
+    def workspace_bytes(self) -> int:
+        """Bytes of GM workspace that it asks for."""
+        if self.launch is not None:
+            return self.launch.user_workspace
+        program = self.program
+        return sum(max(program.buffers[i].size_bytes, 0) for i in program.workspaces)
 
 
 @dataclass(frozen=True)
@@ -64,11 +75,12 @@ class Call:
     inputs: tuple[tuple[str, tuple[int, ...], str], ...]
     outputs: tuple[tuple[str, tuple[int, ...], str], ...]
     returns: tuple[tuple[tuple[int, ...], str], ...]
+    impl: str = TIK
 
     @property
     def prefix(self) -> str:
         """The part of the key that does not depend on shapes and dtypes."""
-        return key_prefix(self.spec, self.attrs, tuple(name for name, _, _ in self.inputs), self.soc)
+        return key_prefix(self.spec, self.attrs, tuple(name for name, _, _ in self.inputs), self.soc, self.impl)
 
     @property
     def key(self) -> str:
@@ -116,21 +128,29 @@ _memory = _Memory()
 _lock = threading.RLock()  # one trace at a time: kernels build their Program through module state
 
 
-def key_prefix(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], soc: str) -> str:
-    """Canonical JSON of everything but shapes and dtypes that a Program depends on."""
-    return json.dumps(
-        {
-            "op": spec.name,
-            "ir": codec.VERSION,
-            "source": sources_of(spec).hash,
-            "soc": soc,
-            "attrs": dict(attrs),
-            "present": list(present),
-        },
-        sort_keys=True,
-        separators=(",", ":"),
-        ensure_ascii=True,
-    )
+def key_prefix(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], soc: str, impl: str = TIK) -> str:
+    """Canonical JSON of everything but shapes and dtypes that a Program, or a launch, depends on."""
+    parts = {
+        "op": spec.name,
+        "ir": codec.VERSION,
+        "source": sources_of(spec).hash,
+        "soc": soc,
+        "attrs": dict(attrs),
+        "present": list(present),
+    }
+    if impl != TIK:
+        from ms_custom_ops.compile_launch import sources_digest
+
+        parts |= {"impl": impl, "kernel": sources_digest(spec)}
+    return json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def impl_of(spec: OpSpec, soc: str) -> str:
+    """The implementation in force for an op: the chosen one where the op has it for the chip, else "tik"."""
+    from ms_custom_ops.soc import get_soc
+
+    there = spec.impl.ascendc is not None and get_soc(soc).family in spec.impl.ascendc.families
+    return ASCENDC if there and current_impl() == ASCENDC else TIK
 
 
 def _by_name(spec: OpSpec, values: Tensors, what: str) -> dict[str, Any]:
@@ -164,9 +184,8 @@ def describe_call(
         for ret, (shape, dtype) in zip(spec.returns, returns, strict=True)
         if ret.present_if is None or ret.present_if in there
     )
-    return Call(
-        spec, chip, full_attrs(spec, attrs), inputs, outputs, tuple((tuple(shape), dtype) for shape, dtype in returns)
-    )
+    answers = tuple((tuple(shape), dtype) for shape, dtype in returns)
+    return Call(spec, chip, full_attrs(spec, attrs), inputs, outputs, answers, impl_of(spec, chip))
 
 
 def compile_op(
@@ -203,6 +222,19 @@ def compile_call(call: Call) -> CompiledOp:
     return compiled
 
 
+def publish(call: Call) -> None:
+    """Compiles a checked call and makes it known to the engine under its key, where a graph finds it."""
+    compiled = compile_call(call)
+    if compiled.launch is not None:
+        from ms_custom_ops.compile_launch import put
+
+        put(call, compiled)
+        return
+    from ms_custom_ops import engine
+
+    engine.put_in_table(compiled.key, compiled.program_bytes)
+
+
 def drop_memory() -> None:
     """Forgets the Programs kept in this process (not those on disk, nor those a live graph holds)."""
     with _lock:
@@ -210,6 +242,11 @@ def drop_memory() -> None:
 
 
 def _load_or_trace(call: Call, key: str) -> CompiledOp:
+    if call.impl == ASCENDC:
+        from ms_custom_ops.compile_launch import launch_of
+
+        names = (tuple(name for name, _, _ in side) for side in (call.inputs, call.outputs))
+        return CompiledOp(call.spec.name, key, b"", None, *names, launch_of(call))
     cache, op = default_cache(), call.spec.name
     inputs, outputs = (tuple(name for name, _, _ in tensors) for tensors in (call.inputs, call.outputs))
     raw = cache.get(op, key)

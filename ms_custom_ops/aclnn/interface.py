@@ -66,7 +66,7 @@ class ProgramJob(Job):
         self.call = compiler.describe_call(interface.spec, shapes, dtypes, given.attrs)
         interface.check_outputs(given, {name: (tuple(shape), dtype) for name, shape, dtype in self.call.outputs})
         self.compiled = compiler.compile_call(self.call)
-        self.workspace_size = workspace_bytes(self.compiled)
+        self.workspace_size = self.compiled.workspace_bytes
 
     def run(self) -> None:
         arrays = {name: x.array() for name, x in self.given.inputs.items()}
@@ -90,7 +90,7 @@ class LoweredJob(Job):
         self.call = compiler.describe_call(interface.spec, shapes, dtypes, self.steps.attributes)
         self.compiled = compiler.compile_call(self.call)
         if workspace_size is None:
-            self.workspace_size = workspace_bytes(self.compiled)
+            self.workspace_size = self.compiled.workspace_bytes
 
     def run(self) -> None:
         arrays = {name: x.array() for name, x in self.given.inputs.items()}
@@ -99,12 +99,6 @@ class LoweredJob(Job):
             results = run_primitive(self.call, prepare(self.steps, arrays), compiled=self.compiled)
         for name, value in finish(self.steps, arrays, results).items():
             self.given.outputs[name].write(value)
-
-
-def workspace_bytes(compiled: compiler.CompiledOp) -> int:
-    """Bytes of GM workspace that a Program asks for."""
-    program = compiled.program
-    return sum(max(program.buffers[i].size_bytes, 0) for i in program.workspaces)
 
 
 class Interface:

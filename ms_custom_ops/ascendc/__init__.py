@@ -5,6 +5,8 @@
 
     add = mco.ascendc.build("add_custom.cpp", entry="add_custom")
     add(8, x, y, z)
+    ops = mco.ascendc.load_project("AddCustom")
+    z = ops["AddCustom"](x, y)
 
 See docs/ascendc.md for what is there, what is checked and what is refused.
 """
@@ -13,6 +15,9 @@ from __future__ import annotations
 
 from ms_custom_ops.ascendc.build import build
 from ms_custom_ops.ascendc.compile import include_folder
+from ms_custom_ops.ascendc.host_build import host_include_folder
 from ms_custom_ops.ascendc.kernel import Kernel
+from ms_custom_ops.ascendc.op import AscendcOp
+from ms_custom_ops.ascendc.project import Project, load_project
 
-__all__ = ["Kernel", "build", "include_folder"]
+__all__ = ["AscendcOp", "Kernel", "Project", "build", "host_include_folder", "include_folder", "load_project"]

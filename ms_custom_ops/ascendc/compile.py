@@ -95,7 +95,8 @@ def _identity() -> str:
 
 
 @functools.cache
-def _store() -> Path:
+def store() -> Path:
+    """The cache folder of libraries, or one that goes when the process ends."""
     base = config().cache_dir
     if base is not None:
         return base / "ascendc"
@@ -107,7 +108,7 @@ def _store() -> Path:
 def compiled(unit: Unit) -> tuple[list[Path], bool]:
     """Libraries of a unit, and whether they were there already. AscendcBuildError where the compiler refuses it."""
     key = hashlib.sha256(repr((unit, FLAGS, _identity())).encode()).hexdigest()[:32]
-    folder = _store() / key
+    folder = store() / key
     for record in _records(folder):
         libraries = [folder / name for name in record["libraries"]]
         if all(_digest(path) == digest for path, digest in record["files"].items()) and all(
@@ -177,7 +178,7 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
         made = scratch / f"{number}{core}.o"
         _run([*command, "-c", str(source), "-o", str(made)], unit)
         objects.append(str(made))
-        for path in _dependencies(made.with_suffix(".d")):
+        for path in dependencies(made.with_suffix(".d")):
             if scratch not in path.parents and include_folder() not in path.parents:
                 files[str(path)] = _digest(str(path))
     for path in (unit.source, *unit.others):
@@ -186,7 +187,7 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
     return library
 
 
-def _dependencies(rule: Path) -> list[Path]:
+def dependencies(rule: Path) -> list[Path]:
     text = rule.read_text().replace("\\\n", " ")
     names = re.split(r"(?<!\\)\s+", text.partition(": ")[2].strip())
     paths = [Path(name.replace("\\ ", " ")) for name in names if name]

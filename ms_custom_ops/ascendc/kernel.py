@@ -32,7 +32,9 @@ class _Memory(ctypes.Structure):
     _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_int64), ("name", ctypes.c_char_p)]
 
 
-class _Launch(ctypes.Structure):
+class LaunchRecord(ctypes.Structure):
+    """mco_asc_launch of mco/abi.h."""
+
     _fields_ = [
         ("struct_size", ctypes.c_uint32),
         ("abi", ctypes.c_uint32),
@@ -123,18 +125,10 @@ class Kernel:
         accepted; what was written before stays written.
         """
         call = _Call(self, args, tiling, workspace)
-        _check_count(self.name, "block_dim", block_dim, 1, MOST_BLOCKS)
-        _check_count(self.name, "tiling_key", tiling_key or 0, 0, (1 << 64) - 1)
-        limit = config().time_limit if time_limit is None else time_limit
-        launch = _Launch(ctypes.sizeof(_Launch), ABI)
-        launch.entry[0], launch.entry[1] = self._entries
+        launch = self.record(block_dim, tiling_key, time_limit)
         launch.args = call.pointers
-        launch.memory, launch.memories, launch.strict = call.memory, len(call.named), 1
-        launch.blocks, launch.kind, launch.tiling_key = block_dim, self._kind, tiling_key or 0
-        launch.scope_bytes = (ctypes.c_int64 * len(chips.SCOPES))(*chips.scope_bytes(self._chip))
-        launch.saturate, launch.split = self._chip.saturate_default, self._chip.split_core
-        launch.arch, launch.threads, launch.reverse = chips.arch(self._chip), threads, reverse
-        launch.time_limit = 0.0 if limit is None or limit == math.inf else float(limit)
+        launch.memory, launch.memories = call.memory, len(call.named)
+        launch.threads, launch.reverse = threads, reverse
         library = native._library()
         if threading.current_thread() is threading.main_thread():
             launch.poll = ctypes.cast(library.mco_python_signals, ctypes.c_void_p)
@@ -146,6 +140,22 @@ class Kernel:
             raising()
         if status:
             raise AscendcError(f"{self.name}: {text.value.decode(errors='replace')}")
+
+
+    def record(self, block_dim: int, tiling_key: int | None = None, time_limit: float | None = None) -> LaunchRecord:
+        """A launch without its arguments; see the call."""
+        _check_count(self.name, "block_dim", block_dim, 1, MOST_BLOCKS)
+        _check_count(self.name, "tiling_key", tiling_key or 0, 0, (1 << 64) - 1)
+        limit = config().time_limit if time_limit is None else time_limit
+        launch = LaunchRecord(ctypes.sizeof(LaunchRecord), ABI)
+        launch.entry[0], launch.entry[1] = self._entries
+        launch.strict = 1
+        launch.blocks, launch.kind, launch.tiling_key = block_dim, self._kind, tiling_key or 0
+        launch.scope_bytes = (ctypes.c_int64 * len(chips.SCOPES))(*chips.scope_bytes(self._chip))
+        launch.saturate, launch.split = self._chip.saturate_default, self._chip.split_core
+        launch.arch = chips.arch(self._chip)
+        launch.time_limit = 0.0 if limit is None or limit == math.inf else float(limit)
+        return launch
 
 
 class _Call:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops import engine
+from ms_custom_ops.compile_launch import run_launch
 from ms_custom_ops.compiler import Call, CompiledOp, compile_call, describe_call
 from ms_custom_ops.lower.arrays import finish, prepare
 from ms_custom_ops.lower.steps import lower_call
@@ -30,6 +31,8 @@ def run_primitive(
         compiled: its Program; None compiles the call here.
     """
     compiled = compiled or compile_call(call)
+    if compiled.launch is not None:
+        return run_launch(call, compiled, arrays)
     program = compiled.program
     given = {name: np.ascontiguousarray(x) for name, x in arrays.items() if x is not None}
     feed = [_as_kernel(given[n], program.buffers[i]) for n, i in zip(compiled.inputs, program.inputs, strict=True)]

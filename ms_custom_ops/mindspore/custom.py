@@ -86,7 +86,72 @@ def _extension() -> ctypes.CDLL:
     return library
 
 
-class TikCustom(ops.Custom):
+class EngineCustom(ops.Custom):
+    """A primitive whose function is ``mco_op`` of the extension.
+
+    Args:
+        name: what errors call it.
+        bprop: gradient function; a plain ``def`` in a source file, since the graph compiler reads it.
+    """
+
+    def __init__(self, name: str, bprop: Any = None):
+        self._mco_name = name
+        super().__init__(
+            f"{engine.library_path()}:{_FUNCTION}",
+            self._separate_infer,
+            self._separate_infer,
+            func_type="aot",
+            bprop=bprop,
+        )
+
+    def _separate_infer(self, *_: Any) -> Any:
+        """Shape and dtype are inferred together by ``__infer__``; only its absence could call this."""
+        accepted = "MindSpore calling ops.Custom.__infer__"
+        raise OpArgumentError(describe(self._mco_name, "shape inference", "apart from dtype inference", accepted))
+
+    def add_keys(
+        self, source: str, files: str, inputs: Sequence[int], outputs: Sequence[int], params: int, results: int
+    ) -> None:
+        """Attributes that ``mco_op`` reads. ``source`` and ``files``: hash and list of what the kernel was made of;
+        ``inputs`` and ``outputs``: the tensors that it has, of ``params`` and ``results``."""
+        # From here on this process answers for the op's sources; before, mco_op compares the files on disk.
+        _extension().mco_publish(self._mco_name.encode(), source.encode())
+        self.add_prim_attr("mco_op", self._mco_name)
+        self.add_prim_attr("mco_source", source)
+        self.add_prim_attr("mco_files", files)
+        self.add_prim_attr("mco_cache", str(default_cache().folder or ""))
+        self.add_prim_attr("mco_inputs", list(inputs))
+        self.add_prim_attr("mco_outputs", list(outputs))
+        self.add_prim_attr("mco_params", params)
+        self.add_prim_attr("mco_results", results)
+
+    def add_prefix(self, prefix: str, launches: bool) -> None:
+        """The part of the key without shapes, and whether it is that of a compiled kernel."""
+        self.add_prim_attr("mco_prefix", prefix)
+        self.add_prim_attr("mco_launches", int(launches))
+
+    def tensor_types(self, names: Sequence[str], args: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+        """Shapes and dtypes of the arguments of ``__infer__``; ``names`` say, in errors, what each should be."""
+        for name, given in zip(names, args, strict=True):
+            if not isinstance(given["dtype"], mstype.TensorType):
+                value = given["value"]
+                kind = "numpy.ndarray" if isinstance(value, np.ndarray) else type(value).__name__
+                what = "None" if value is None else f"a {kind}"
+                argument, _, shape = name.partition(" ")
+                raise OpArgumentError(describe(self._mco_name, argument, what, f"a tensor{shape and f' of shape {shape}'}"))
+        return tuple(tuple(arg["shape"]) for arg in args), tuple(dtype_name(arg["dtype"]) for arg in args)
+
+
+def inferred(returns: Sequence[tuple[Sequence[int], str]]) -> dict[str, Any]:
+    """What ``__infer__`` answers for results of these shapes and dtypes."""
+    shapes = tuple(tuple(shape) for shape, _ in returns)
+    dtypes = tuple(mstype.TensorType(DTYPES[dtype]) for _, dtype in returns)
+    if len(returns) == 1:
+        return {"shape": shapes[0], "dtype": dtypes[0], "value": None}
+    return {"shape": shapes, "dtype": dtypes, "value": None}
+
+
+class TikCustom(EngineCustom):
     """Primitive of one op with fixed attributes.
 
     Args:
@@ -104,28 +169,9 @@ class TikCustom(ops.Custom):
         self._attrs = full_attrs(self._spec, attrs)
         self._present = tuple(bool(flag) for flag in present)
         self._inferred: dict[Any, dict[str, Any]] = {}
-        self._soc = ""
-        # From here on this process answers for the op's sources; before, mco_op compares the files on disk.
-        _extension().mco_publish(op_name.encode(), sources_of(self._spec).hash.encode())
-        super().__init__(
-            f"{engine.library_path()}:{_FUNCTION}",
-            self._separate_infer,
-            self._separate_infer,
-            func_type="aot",
-            bprop=bprop,
-        )
+        self._chosen = ("", "")
+        super().__init__(op_name, bprop)
         self._add_attributes()
-
-    def _separate_infer(self, *_: Any) -> Any:
-        """Shape and dtype are inferred together by ``__infer__``; only its absence could call this."""
-        raise OpArgumentError(
-            describe(
-                self._spec.name,
-                "shape inference",
-                "apart from dtype inference",
-                "MindSpore calling ops.Custom.__infer__",
-            )
-        )
 
     def _add_attributes(self) -> None:
         spec = self._spec
@@ -135,46 +181,31 @@ class TikCustom(ops.Custom):
         outputs = [
             i for i, ret in enumerate(spec.returns) if ret.present_if is None or there[ret.present_if] is not None
         ]
-        self.add_prim_attr("mco_op", spec.name)
         sources = sources_of(spec)
-        self.add_prim_attr("mco_source", sources.hash)
-        self.add_prim_attr("mco_files", "".join(f"{digest} {path}\n" for path, digest in sources.files))
-        self.add_prim_attr("mco_cache", str(default_cache().folder or ""))
-        self.add_prim_attr("mco_inputs", inputs)
-        self.add_prim_attr("mco_outputs", outputs)
-        self.add_prim_attr("mco_params", len(names))
-        self.add_prim_attr("mco_results", len(spec.returns))
-        self._follow_soc()
+        files = "".join(f"{digest} {path}\n" for path, digest in sources.files)
+        self.add_keys(sources.hash, files, inputs, outputs, len(names), len(spec.returns))
+        self._follow()
 
-    def _follow_soc(self) -> None:
-        """The key carries the chip; PYNATIVE keeps one primitive per set of attributes, whatever ``set_soc``
-        says."""
-        soc = current_soc().name
-        if soc == self._soc:
+    def _follow(self) -> None:
+        """The key carries the chip and the implementation; PYNATIVE keeps one primitive per set of attributes,
+        whatever ``set_soc`` and ``set_impl`` say."""
+        spec, soc = self._spec, current_soc().name
+        chosen = soc, compiler.impl_of(spec, soc)
+        if chosen == self._chosen:
             return
-        there = [arg.name for arg in self._spec.tensors]
-        named = self._spec.named_inputs(there, self._present)
-        self._soc = soc
-        self.add_prim_attr(
-            "mco_prefix", compiler.key_prefix(self._spec, self._attrs, [name for name in there if named[name]], soc)
-        )
+        self._chosen = chosen
+        there = spec.named_inputs([arg.name for arg in spec.tensors], self._present)
+        present = [name for name in there if there[name]]
+        self.add_prefix(compiler.key_prefix(spec, self._attrs, present, *chosen), chosen[1] != "tik")
 
     def __infer__(self, *args: Any) -> dict[str, Any]:
         """Checks shapes and dtypes, makes sure that the Program exists, and returns the output types."""
-        self._follow_soc()
-        for spec, given in zip(self._spec.tensors, args, strict=True):
-            if not isinstance(given["dtype"], mstype.TensorType):
-                value = given["value"]
-                kind = "numpy.ndarray" if isinstance(value, np.ndarray) else type(value).__name__
-                what = "None" if value is None else f"a {kind}"
-                raise OpArgumentError(
-                    describe(self._spec.name, spec.name, what, f"a tensor of shape {spec.shape_text}")
-                )
-        shapes = tuple(tuple(arg["shape"]) for arg in args)
-        dtypes = tuple(dtype_name(arg["dtype"]) for arg in args)
-        known = self._inferred.get((shapes, dtypes, self._soc))
+        self._follow()
+        names = [f"{arg.name} {arg.shape_text}" for arg in self._spec.tensors]
+        shapes, dtypes = self.tensor_types(names, args)
+        known = self._inferred.get((shapes, dtypes, self._chosen))
         if known is None:
-            known = self._inferred[shapes, dtypes, self._soc] = self._infer(shapes, dtypes)
+            known = self._inferred[shapes, dtypes, self._chosen] = self._infer(shapes, dtypes)
         return dict(known)
 
     def _infer(self, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...]) -> dict[str, Any]:
@@ -184,16 +215,11 @@ class TikCustom(ops.Custom):
             spec.named_inputs(shapes, self._present),
             spec.named_inputs(dtypes, self._present),
             self._attrs,
-            self._soc,
+            self._chosen[0],
         )
         if any(0 not in shape for _, shape, _ in call.outputs):
-            compiled = compiler.compile_call(call)
-            engine.put_in_table(compiled.key, compiled.program_bytes)
-        out_shapes = tuple(shape for shape, _ in call.returns)
-        out_dtypes = tuple(mstype.TensorType(DTYPES[dtype]) for _, dtype in call.returns)
-        if len(call.returns) == 1:
-            return {"shape": out_shapes[0], "dtype": out_dtypes[0], "value": None}
-        return {"shape": out_shapes, "dtype": out_dtypes, "value": None}
+            compiler.publish(call)
+        return inferred(call.returns)
 
 
 @ops.constexpr(check=False)

@@ -14,12 +14,14 @@ from pathlib import Path
 from ms_custom_ops.program import limits
 from ms_custom_ops.program.ir import SCOPES
 from ms_custom_ops.program.isa import FAMILIES, ISA, KINDS, PIPES, OperandSpec, Row
+from ms_custom_ops.soc import get_soc, list_socs
 
 WIDTH = 120
 NOTICE = "generated from ms_custom_ops/program/isa by ms-custom-ops gen; do not edit"
 NAMES_FILE, ROWS_FILE, PAGE_FILE = "csrc/isa_names.inc", "csrc/isa_rows.inc", "docs/instructions.md"
 LIMITS_FILE = "csrc/limits.inc"
 OPS_FILE = "ms_custom_ops/ascendc/include/mco/ops.inc"
+CHIPS_FILE = "ms_custom_ops/ascendc/include_host/mco_host/chips.inc"
 
 
 def layouts() -> dict[str, Row]:
@@ -178,6 +180,19 @@ def page_text() -> str:
     return "\n".join(lines) + "\n"
 
 
+def chips_text() -> str:
+    """Rows of the chip table as initialisers of mco_host::Chip (chip.h)."""
+    lines = [
+        "// SPDX-License-Identifier: Apache-2.0",
+        "// Generated from ms_custom_ops/soc/table.py by ms-custom-ops gen; do not edit.",
+    ]
+    for chip in map(get_soc, list_socs()):
+        sizes = (chip.ub_bytes, chip.l1_bytes, chip.l0a_bytes, chip.l0b_bytes, chip.l0c_bytes, chip.bt_bytes)
+        numbers = (chip.cube_core_count, chip.vector_core_count, _bool(chip.split_core), *sizes, chip.l2_bytes)
+        lines.append(f'{{"{chip.name}", "{chip.family}", {", ".join(map(str, numbers))}}},')
+    return "\n".join(lines) + "\n"
+
+
 def generate() -> dict[str, str]:
     """Text of every generated file by its path in a checkout."""
     return {
@@ -186,6 +201,7 @@ def generate() -> dict[str, str]:
         PAGE_FILE: page_text(),
         LIMITS_FILE: limits.cpp_text(),
         OPS_FILE: ops_text(),
+        CHIPS_FILE: chips_text(),
     }
 
 

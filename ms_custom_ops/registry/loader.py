@@ -70,7 +70,8 @@ class UserFolder:
     def place(self, spec: OpSpec) -> OpSpec:
         """``spec`` with the module names of its ``impl`` completed."""
         impl = spec.impl
-        impl = Impl(self._full(impl.entry), impl.kernel_name, self._full(impl.golden), self._full(impl.tiling))
+        ascendc = impl.ascendc and replace(impl.ascendc, project=self._full(impl.ascendc.project))
+        impl = Impl(self._full(impl.entry), impl.kernel_name, self._full(impl.golden), self._full(impl.tiling), ascendc)
         return replace(spec, impl=impl, package=self.package)
 
     def _full(self, dotted: str) -> str:

@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME, NAME_TO_CODE
 from ms_custom_ops.registry.schema import SIGNATURE, OpReader, identifier
-from ms_custom_ops.registry.spec import ArgSpec, Case, DtypeRow, Impl, ReturnSpec, Target, Tolerance
+from ms_custom_ops.registry.spec import ArgSpec, AscendcImpl, Case, DtypeRow, Impl, ReturnSpec, Target, Tolerance
 from ms_custom_ops.registry.yaml_source import nearest
 
 _ENTRY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*\Z")
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*\Z")
+_ASCENDC_FAMILIES = ("Ascend910B", "Ascend910_93", "Ascend310P")
 _ACCURACY_NAMES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32"}
 # design/OP_INFO rule 3: mixed tolerance of the public operator-accuracy standard of the CANN ecosystem
 DEFAULT_TOLERANCE = MappingProxyType(
@@ -112,7 +114,7 @@ def read_rows(reader: OpReader, args: tuple[ArgSpec, ...], returns: tuple[Return
 
 def read_impl(reader: OpReader) -> Impl:
     section = reader.section("impl", required=True)
-    reader.keys(section, ("tik", "golden", "tiling"), ("impl",))
+    reader.keys(section, ("tik", "ascendc", "golden", "tiling"), ("impl",))
     tik = section.get("tik", {})
     if reader.typed(tik, dict, ("impl", "tik"), "a mapping with the keys entry and kernel_name") is None:
         tik = {}
@@ -129,7 +131,29 @@ def read_impl(reader: OpReader) -> Impl:
             reader.bad(path, f'{".".join(path)} is missing; accepted: "{form}"')
         elif not pattern.match(value):
             reader.bad(path, f"{'.'.join(path)} is '{value}'; accepted: \"{form}\"")
-    return Impl(entry, reader.string(tik, "kernel_name", ("impl", "tik"), reader.name), golden, tiling)
+    name = reader.string(tik, "kernel_name", ("impl", "tik"), reader.name)
+    return Impl(entry, name, golden, tiling, read_ascendc(reader, section))
+
+
+def read_ascendc(reader: OpReader, section: Mapping[str, Any]) -> AscendcImpl | None:
+    """The op's Ascend C project, where it has one."""
+    path: tuple[Any, ...] = ("impl", "ascendc")
+    if "ascendc" not in section:
+        return None
+    form = "a mapping with the keys project, op and soc"
+    value = reader.typed(section["ascendc"], dict, path, form)
+    if value is None:
+        return None
+    reader.keys(value, ("project", "op", "soc"), path)
+    project, op = reader.string(value, "project", path), reader.string(value, "op", path)
+    if not _MODULE.match(project):
+        reader.bad((*path, "project"), f"impl.ascendc.project is '{project}'; accepted: \"package.folder\"")
+    identifier(reader, op, (*path, "op"), "name of an OpDef")
+    families = reader.typed(value.get("soc"), list, (*path, "soc"), "a list of chip families") or []
+    for family in families:
+        if family not in _ASCENDC_FAMILIES:
+            reader.bad((*path, "soc"), f"impl.ascendc.soc names {family!r}; {nearest(str(family), _ASCENDC_FAMILIES)}")
+    return AscendcImpl(project, op, tuple(str(family).removeprefix("Ascend") for family in families))
 
 
 def read_target(reader: OpReader) -> Target:

@@ -120,6 +120,16 @@ class Bprop:
 
 
 @dataclass(frozen=True)
+class AscendcImpl:
+    """An Ascend C project that computes the same: its folder as a dotted name, the name of the OpDef, and the chip
+    families it is written for."""
+
+    project: str
+    op: str
+    families: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Impl:
     """Dotted names ("module:function") of the kernel and the golden, and the module of the tiling plan."""
 
@@ -127,6 +137,7 @@ class Impl:
     kernel_name: str
     golden: str
     tiling: str
+    ascendc: AscendcImpl | None = None
 
 
 @dataclass(frozen=True)

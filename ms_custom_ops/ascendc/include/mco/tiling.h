@@ -21,13 +21,13 @@ inline T tiling_at(const void* at, size_t offset, const char* call, const char* 
 
 // build() defines the struct's name from the host header among the sources.
 #define GET_TILING_DATA(name, at)                                                              \
-  const auto name = mco_asc::tiling_at<TILING_STRUCT_OF_A_HOST_HEADER_GIVEN_TO_BUILD>(         \
+  auto name = mco_asc::tiling_at<TILING_STRUCT_OF_A_HOST_HEADER_GIVEN_TO_BUILD>(         \
       at, 0, "GET_TILING_DATA", __FILE__, __LINE__)
 #define GET_TILING_DATA_WITH_STRUCT(type, name, at) \
-  const auto name = mco_asc::tiling_at<type>(at, 0, "GET_TILING_DATA_WITH_STRUCT", __FILE__, __LINE__)
+  auto name = mco_asc::tiling_at<type>(at, 0, "GET_TILING_DATA_WITH_STRUCT", __FILE__, __LINE__)
 #define GET_TILING_DATA_PTR_WITH_STRUCT(type, name, at) __gm__ type* name = (__gm__ type*)(at)
 #define GET_TILING_DATA_MEMBER(type, member, name, at)                                                             \
-  const auto name = mco_asc::tiling_at<decltype(type::member)>(at, offsetof(type, member), "GET_TILING_DATA_MEMBER", \
+  auto name = mco_asc::tiling_at<decltype(type::member)>(at, offsetof(type, member), "GET_TILING_DATA_MEMBER", \
                                                                __FILE__, __LINE__)
 #define COPY_TILING_WITH_STRUCT(type, at, to) (*(to) = *(at))
 #define COPY_TILING_WITH_ARRAY(type, count, at, to) std::memcpy((to), (at), sizeof(type) * (count))

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles the op_host of a project. Objects are kept by the content of what made them, the runtime's too."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ms_custom_ops.ascendc import compile as compiler
+from ms_custom_ops.ascendc import diagnostics
+from ms_custom_ops.errors import AscendcBuildError
+
+FLAGS = ("-std=c++17", "-O1", "-g1", "-fPIC", "-pthread", "-fno-strict-aliasing", "-w", "-Wno-narrowing")
+_RUNTIME = ("runtime.cc", "describe.cc", "guard.cc")
+_VARIANTS = 4
+
+
+def host_include_folder() -> Path:
+    """Folder of the headers that op_host sources include."""
+    return Path(__file__).parent / "include_host"
+
+
+@functools.cache
+def _identity() -> str:
+    """Of compiler and headers: a change of one of them makes every object stale."""
+    path = os.path.realpath(compiler.compiler())
+    stat = os.stat(path)
+    found = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode())
+    for file in sorted(host_include_folder().rglob("*")):
+        if file.is_file():
+            found.update(str(file.relative_to(host_include_folder())).encode() + file.read_bytes())
+    return found.hexdigest()
+
+
+def build_host(sources: Sequence[Path], folders: Sequence[Path], defines: Sequence[str] = ()) -> Path:
+    """The library of ``sources``. AscendcBuildError: first the user's line at fault, then what the compiler said."""
+    runtime = [host_include_folder() / "mco_host" / name for name in _RUNTIME]
+    with ThreadPoolExecutor(2) as pool:
+        units = [*((source, folders, defines) for source in sources), *((source, (), ()) for source in runtime)]
+        objects = list(pool.map(lambda unit: _object(*unit), units))
+    name = hashlib.sha256(" ".join(str(path) for path in objects).encode()).hexdigest()[:32]
+    library = compiler.store() / f"host_{name}" / "op_host.so"
+    if library.is_file():
+        return library
+    library.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+        made = Path(scratch) / "op_host.so"
+        link = ["-shared", "-Wl,-Bsymbolic", "-Wl,--no-undefined", *map(str, objects), "-pthread", "-ldl"]
+        _run([compiler.compiler(), *link, "-o", str(made)], sources, folders)
+        os.replace(made, library)
+    return library
+
+
+def _object(source: Path, folders: Sequence[Path], defines: Sequence[str]) -> Path:
+    """The object of one source, out of the cache where nothing that it includes has changed."""
+    own = (str(source), [str(folder) for folder in folders], list(defines))
+    folder = compiler.store() / f"host_{hashlib.sha256(repr((own, FLAGS, _identity())).encode()).hexdigest()[:32]}"
+    for record in _records(folder):
+        made = folder / record["object"]
+        if made.is_file() and all(_digest(path) == digest for path, digest in record["files"].items()):
+            return made
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        made = Path(scratch) / "host.o"
+        includes = [f"-I{path}" for path in (source.parent, *folders, host_include_folder())]
+        command = [compiler.compiler(), *FLAGS, *(f"-D{text}" for text in defines), *includes]
+        _run([*command, "-MMD", "-c", str(source), "-o", str(made)], [source], folders)
+        files = {str(p): _digest(str(p)) for p in compiler.dependencies(made.with_suffix(".d"))}
+        kept = folder / f"{hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:16]}.o"
+        os.replace(made, kept)
+    records = [{"object": kept.name, "files": files}, *(r for r in _records(folder) if r["object"] != kept.name)]
+    temporary = folder / f"builds.{os.getpid()}.json"
+    temporary.write_text(json.dumps(records[:_VARIANTS]))
+    os.replace(temporary, folder / "builds.json")
+    return kept
+
+
+def _records(folder: Path) -> list[dict]:
+    try:
+        return json.loads((folder / "builds.json").read_text())
+    except (OSError, ValueError):
+        return []
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest_of(path: str, size: int, changed: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _digest(path: str) -> str:
+    try:
+        stat = os.stat(path)
+        return _digest_of(path, stat.st_size, stat.st_mtime_ns)
+    except OSError:
+        return ""
+
+
+def _run(command: list[str], sources: Sequence[Path], folders: Sequence[Path]) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    if result.returncode:
+        raise AscendcBuildError(diagnostics.readable(result.stderr, [*sources, *folders], host_include_folder()))

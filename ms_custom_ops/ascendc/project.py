@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole Ascend C projects: op_host and op_kernel, in the layout of msopgen or of MindSpore's ms_custom_ops."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ms_custom_ops.ascendc.host import HostLibrary
+from ms_custom_ops.ascendc.host_build import build_host
+from ms_custom_ops.ascendc.op import AscendcOp
+from ms_custom_ops.ascendc.rewrite import without_comments
+from ms_custom_ops.errors import AscendcBuildError, AscendcError, describe
+from ms_custom_ops.soc import current_soc, get_soc
+from ms_custom_ops.soc.table import Soc
+
+_SOURCES = (".cpp", ".cc", ".cxx")
+_NOT_OURS = re.compile(r"\.|build|out$|tests?$|__")  # folders that hold no sources of the ops
+_OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
+_COMMON = ("include", "inc", "utils/inc", "common", "common/inc")
+_MOST_FOLDERS = 20000
+
+
+def load_project(
+    folder: str | os.PathLike,
+    soc: str | None = None,
+    include_dirs: Iterable[str | os.PathLike] = (),
+    defines: Iterable[str] = (),
+) -> Project:
+    """The ops of the project in ``folder``.
+
+    ``folder`` holds ``op_host`` and ``op_kernel``, itself or in folders of its own (one for each op). Of an ``op_host``
+    the sources directly in it are compiled, with this project's headers for the vendor's names. ``soc``: a chip of
+    :func:`ms_custom_ops.soc.list_socs`, None the current one; ``include_dirs`` and ``defines`` ("NAME=VALUE") are for
+    both sides.
+
+    Where there is one ``op_host`` it is compiled now; of several, each when one of its ops is first asked for. Raises
+    AscendcBuildError: no ``op_host``, or the line the compiler refuses.
+    """
+    root = Path(folder).absolute()
+    chip = get_soc(soc) if soc is not None else current_soc()
+    hosts = _hosts(root)
+    if not hosts:
+        accepted = "a folder with op_host/*.cpp in it or below"
+        raise AscendcBuildError(describe("ascendc.load_project", "folder", str(root), accepted))
+    folders = [Path(path).absolute() for path in include_dirs]
+    project = Project(root, chip, [_Group(root, host, folders, tuple(defines), chip) for host in hosts])
+    if len(hosts) == 1:
+        project.all()
+    return project
+
+
+def _hosts(root: Path) -> list[Path]:
+    """The op_host folders at or below ``root``, those with sources."""
+    found = []
+    for count, (at, names, files) in enumerate(os.walk(root)):
+        if count > _MOST_FOLDERS:
+            accepted = f"at most {_MOST_FOLDERS} folders"
+            raise AscendcBuildError(describe("ascendc.load_project", "folder", f"{root} with more folders", accepted))
+        path = Path(at)
+        if path.name == "op_host":
+            if any(file.endswith(_SOURCES) for file in files):
+                found.append(path)
+            names.clear()
+        names[:] = sorted(name for name in names if not _NOT_OURS.match(name))
+    return found
+
+
+class _Group:
+    """The ops of one op_host folder."""
+
+    def __init__(self, root: Path, host: Path, folders: Sequence[Path], defines: tuple[str, ...], chip: Soc):
+        self.root, self.folder, self.defines, self.chip = root, host, defines, chip
+        self.sources = sorted(path for path in host.iterdir() if path.suffix in _SOURCES)
+        self.folders = [*folders, *self._around(host)]
+        self._lock = threading.Lock()
+
+    def _around(self, host: Path) -> list[Path]:
+        """Folders that includes of the group may start at: those above it, to two above the root."""
+        stop = self.root.parent.parent
+        above = [path for path in host.parents if path == stop or stop in path.parents]
+        usual = [path / name for path in above for name in _COMMON]
+        return [host.parent / "op_kernel", *above, *usual]
+
+    @functools.cached_property
+    def names(self) -> list[str]:
+        """Ops that the sources define, as far as their text says so."""
+        text = "".join(without_comments(path.read_text(errors="replace")) for path in self.sources)
+        return _OP_ADD.findall(text)
+
+    @functools.cached_property
+    def ops(self) -> dict[str, AscendcOp]:
+        with self._lock:
+            folders = [path for path in self.folders if path.is_dir()]
+            library = HostLibrary(build_host(self.sources, folders, self.defines))
+            return {
+                name: AscendcOp(library, op, self.chip, self._kernel(op.entry), folders, self.defines)
+                for name, op in library.ops.items()
+            }
+
+    def _kernel(self, entry: str) -> Path | None:
+        """The source of a kernel: beside op_host, else anywhere in the project."""
+        beside = self.folder.parent / "op_kernel"
+        places = [*beside.rglob(f"{entry}.cpp"), *self.root.rglob(f"op_kernel/**/{entry}.cpp")]
+        return min(places, key=lambda path: (beside not in path.parents, len(path.parts), path), default=None)
+
+
+class Project(Mapping[str, AscendcOp]):
+    """Ops by the name of their OpDef. ``folder`` and ``soc`` are those it was loaded with."""
+
+    def __init__(self, folder: Path, soc: Soc, groups: Sequence[_Group]):
+        self.folder, self.soc, self._groups = folder, soc.name, groups
+
+    def all(self) -> dict[str, AscendcOp]:
+        """Every op, compiled."""
+        ops: dict[str, AscendcOp] = {}
+        for group in self._groups:
+            for name, op in group.ops.items():
+                if name in ops:
+                    places = f"twice, in {ops[name].definition.file} and {op.definition.file}"
+                    raise AscendcError(describe("ascendc.load_project", f"op {name}", places, "one definition"))
+                ops[name] = op
+        return ops
+
+    def __getitem__(self, name: str) -> AscendcOp:
+        """The op; AscendcError with the names there are for another one."""
+        for group in self._groups:
+            if name in group.names and name in group.ops:
+                return group.ops[name]
+        ops = self.all()
+        if name not in ops:
+            raise AscendcError(describe(str(self.folder), "op", repr(name), ", ".join(sorted(ops)) or "no op is there"))
+        return ops[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in set(self)
+
+    def __iter__(self) -> Iterator[str]:
+        listed = {name: None for group in self._groups for name in group.names}
+        return iter(listed or self.all())
+
+    def __len__(self) -> int:
+        return len(set(self))
+
+    def __repr__(self) -> str:
+        return f"Project({str(self.folder)!r}, soc={self.soc!r}: {', '.join(self)})"

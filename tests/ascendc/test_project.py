@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole Ascend C projects: op_host compiled, its inference and tiling run, its kernels called with arrays."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ms_custom_ops as mco
+from ms_custom_ops.ascendc.definition import snake_case
+from ms_custom_ops.ascendc.host import Tensor
+from ms_custom_ops.errors import AscendcBuildError, AscendcError, OpDtypeError
+
+MIXED = Path(__file__).parents[1] / "data" / "ascendc" / "mixed"
+HOST = MIXED / "op_host" / "mixed.cpp"
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+
+
+@pytest.fixture(scope="module")
+def ops() -> mco.ascendc.Project:
+    return mco.ascendc.load_project(MIXED, soc="Ascend910B1")
+
+
+def line_of(text: str, path: Path = HOST) -> str:
+    """file:line of the first line with ``text``."""
+    lines = path.read_text().splitlines()
+    return f"{path}:{next(number for number, line in enumerate(lines, 1) if text in line)}"
+
+
+@pytest.mark.parametrize(
+    ("op", "name"),
+    [
+        ("AddCustom", "add_custom"),
+        ("TopKCustom", "top_k_custom"),
+        ("GRUCell", "gru_cell"),
+        ("Conv2DCustom", "conv2_d_custom"),
+        ("ApplyRotaryPosEmbMS", "apply_rotary_pos_emb_ms"),
+    ],
+)
+def test_file_name_of_an_op(op: str, name: str) -> None:
+    assert snake_case(op) == name
+
+
+def test_ops_are_found_by_the_names_of_their_definitions(ops) -> None:
+    assert list(ops) == ["ScaleAdd", "AddInto", "TakeFirst", "Fails", "Lists"] and len(ops) == 5 and "Lists" in ops
+    with pytest.raises(AscendcError, match="op is 'Scale'; accepted: AddInto, Fails, Lists, ScaleAdd, TakeFirst"):
+        ops["Scale"]
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 100, 31)], ids=str)
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_a_call_gives_new_arrays(ops, shape: tuple[int, ...], with_bias: bool) -> None:
+    rng = np.random.default_rng(0)
+    x, y, bias = (rng.standard_normal(shape).astype(np.float32) for _ in range(3))
+    kept = x.copy(), y.copy(), bias.copy()
+    z = ops["ScaleAdd"](x, y, bias if with_bias else None, scale=0.5)
+    np.testing.assert_array_equal(z, np.float32(0.5) * x + y + (bias if with_bias else np.float32(0)))
+    assert all((now == then).all() for now, then in zip((x, y, bias), kept, strict=True))
+
+
+def test_dtypes_choose_the_kernel_and_strides_do_not_matter(ops) -> None:
+    x = np.arange(64, dtype=np.float16).reshape(8, 8).T
+    z = ops["ScaleAdd"](x, y=np.ones((8, 8), np.float16))
+    assert z.dtype == np.float16 and (z == x + 1).all()
+
+
+def test_an_output_of_an_input_s_name_is_its_changed_copy(ops) -> None:
+    acc, x = np.arange(5, dtype=np.float32), np.ones(5, np.float32)
+    assert (ops["AddInto"](acc, x) == acc + 1).all() and acc[0] == 0
+
+
+def test_tiling_reads_the_values_it_says_it_reads(ops) -> None:
+    x = np.arange(6, dtype=np.float32)
+    for count in (2, 5):
+        y = ops["TakeFirst"](x, np.array([count]))
+        assert (y[:count] == x[:count]).all() and not y[count:].any()
+
+
+def test_every_kind_of_attribute_reaches_the_host_functions(ops) -> None:
+    op = ops["Lists"]
+    for named, shape in (
+        ({"sizes": [2, 3]}, (2, 3, 5, 7, 1, 3, 1)),
+        (
+            {"sizes": (), "size": 6, "seven": False, "parts": [1, 0.75], "rows": [[], [9]], "flags": [False]},
+            (6, 8, 3, 9, 2),
+        ),
+    ):
+        call = op._host.call(op.definition, "Ascend910B1")
+        call.add_input(0, Tensor((3,), "bfloat16"))
+        call.add_attributes(op.attribute_values(named))
+        assert call.infer(["int32"]) == [(shape, "int32")]
+
+
+FAILURES = {
+    "status": ("static ge::graphStatus FailsTiling", "GRAPH_FAILED; accepted: GRAPH_SUCCESS; it said: {log}: 4 rows are too few"),
+    "divide": ("8 / (dim - dim)", r"SIGFPE (a division of integers by zero); accepted"),
+    "null": ("GetInputShape(7)", "SIGSEGV"),
+    "throw": ("static ge::graphStatus FailsTiling", "an exception; accepted: GRAPH_SUCCESS; it said: vector::_M_range_check"),
+    "large": ("static ge::graphStatus FailsTiling", "tiling data of 1048576 bytes; accepted: at most 65536"),
+    "nothing": ("static ge::graphStatus FailsTiling", "a block dim of 0; accepted: SetBlockDim with at least 1"),
+}
+
+
+@pytest.mark.parametrize("how", FAILURES)
+def test_a_host_function_that_fails_is_one_error_with_its_line(ops, how: str) -> None:
+    place, text = FAILURES[how]
+    with pytest.raises(AscendcError) as error:
+        ops["Fails"](np.ones(4, np.float32), how=how)
+    at = int(line_of(place).rpartition(":")[2])
+    told = str(error.value)
+    allowed = [f"{HOST}:{at + more}: " for more in (0, 1)]  # a function begins where its brace stands, for compilers
+    assert told.startswith(tuple(allowed)), told
+    assert "Fails: result of the tiling function is " + text.format(log=line_of("ASC_CPU_LOG_ERROR")) in told
+    assert (ops["AddInto"](np.ones(2, np.float32), np.ones(2, np.float32)) == 2).all()
+
+
+def test_a_stop_by_abort_leaves_the_process_alive(ops) -> None:
+    with pytest.raises(AscendcError, match="SIGABRT"):
+        ops["Fails"](np.ones(4, np.float32), how="abort")
+
+
+BAD_CALLS = {
+    "list": (([1.0],), {}, AscendcError, "input x is a list; accepted: a NumPy array"),
+    "missing": ((np.ones(2, np.float32),), {}, AscendcError, "input y is missing; accepted: a NumPy array"),
+    "many": ((None,) * 4, {}, AscendcError, "positional arguments is 4; accepted: at most 3: x, y, bias"),
+    "twice": ((np.ones(2, np.float32),), {"x": 1}, AscendcError, "input x is twice; accepted: once"),
+    "unknown": ((np.ones(2, np.float32),) * 2, {"scal": 1}, AscendcError, "argument is scal; accepted: x, y, bias, scale"),
+    "attribute": ((np.ones(2, np.float32),) * 2, {"scale": "1"}, AscendcError, "attribute scale is '1'; accepted: float"),
+    "dtypes": (
+        (np.ones(2, np.int32),) * 2, {}, OpDtypeError,
+        "dtypes is x int32, y int32, bias absent; accepted: x float16, y float16, bias float16; x float32, y float32",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+def test_wrong_arguments(ops, name: str) -> None:
+    args, named, kind, text = BAD_CALLS[name]
+    with pytest.raises(kind) as error:
+        ops["ScaleAdd"](*args, **named)
+    assert f"ScaleAdd: {text}" in str(error.value)
+
+
+def test_what_a_project_lacks(ops, tmp_path: Path) -> None:
+    with pytest.raises(AscendcError, match=r"mixed.cpp:\d+: Lists: tiling function is missing; accepted: AICore"):
+        ops["Lists"](np.ones(3, np.float32), sizes=[1])
+    with pytest.raises(AscendcError, match="attribute sizes is missing; accepted: list of int"):
+        ops["Lists"](np.ones(3, np.float32))
+    with pytest.raises(AscendcBuildError, match=r"Fails: kernel is missing; accepted: op_kernel/fails.cpp"):
+        ops["Fails"]._kernel({"x": "float32", "y": "float32"}, 0)
+    with pytest.raises(AscendcBuildError, match=r"folder is .*; accepted: a folder with op_host/\*.cpp in it or below"):
+        mco.ascendc.load_project(tmp_path)
+
+
+def test_a_compile_error_of_op_host_names_the_line_first(tmp_path: Path) -> None:
+    (tmp_path / "op_host").mkdir()
+    source = tmp_path / "op_host" / "broken.cpp"
+    source.write_text('#include "register/op_def_registry.h"\nint x = nothing;\n')
+    with pytest.raises(AscendcBuildError) as error:
+        mco.ascendc.load_project(tmp_path)
+    assert str(error.value).startswith(f"{source}:2: ") and "nothing" in str(error.value)
+
+
+def test_bfloat16_travels_as_bits_too() -> None:
+    from ms_custom_ops.ascendc.op import _names, _storage
+
+    bits = np.zeros(2, np.uint16)
+    assert _names(bits) == ("uint16", "bfloat16") and _storage("bfloat16", [bits]) == np.uint16
+    assert _storage("bfloat16", [None, np.zeros(2, np.float32)]) == ml_dtypes.bfloat16
