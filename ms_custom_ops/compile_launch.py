@@ -30,7 +30,8 @@ def project_folder(spec: OpSpec) -> Path:
         if (Path(place) / "op_host").is_dir():
             return Path(place)
     raise OpInfoError(
-        f"{spec.location}: " + describe(spec.name, "impl.ascendc.project", dotted, "a folder with op_host and op_kernel")
+        f"{spec.location}: "
+        + describe(spec.name, "impl.ascendc.project", dotted, "a folder with op_host and op_kernel")
     )
 
 
@@ -83,9 +84,7 @@ def launch_of(call: Call) -> Launch:
     return launch
 
 
-def run_launch(
-    call: Call, compiled: CompiledOp, arrays: Mapping[str, np.ndarray | None]
-) -> dict[str, np.ndarray]:
+def run_launch(call: Call, compiled: CompiledOp, arrays: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
     """Outputs by name, of a call compiled to a launch."""
     assert compiled.launch is not None
     op = op_of(call.spec, call.soc)

@@ -111,7 +111,12 @@ class HostLibrary:
         told = subprocess.run([tool, "-e", str(self.path), "-i", *asked], capture_output=True, text=True)
         for line in told.stdout.splitlines():
             file, _, number = line.partition(" ")[0].rpartition(":")
-            if file not in ("", "??") and _HEADERS not in Path(file).parents and number.isdigit() and "/c++/" not in file:
+            if (
+                file not in ("", "??")
+                and _HEADERS not in Path(file).parents
+                and number.isdigit()
+                and "/c++/" not in file
+            ):
                 return f"{file}:{number}"
         return ""
 

@@ -141,7 +141,6 @@ class Kernel:
         if status:
             raise AscendcError(f"{self.name}: {text.value.decode(errors='replace')}")
 
-
     def record(self, block_dim: int, tiling_key: int | None = None, time_limit: float | None = None) -> LaunchRecord:
         """A launch without its arguments; see the call."""
         _check_count(self.name, "block_dim", block_dim, 1, MOST_BLOCKS)

@@ -138,7 +138,9 @@ class EngineCustom(ops.Custom):
                 kind = "numpy.ndarray" if isinstance(value, np.ndarray) else type(value).__name__
                 what = "None" if value is None else f"a {kind}"
                 argument, _, shape = name.partition(" ")
-                raise OpArgumentError(describe(self._mco_name, argument, what, f"a tensor{shape and f' of shape {shape}'}"))
+                raise OpArgumentError(
+                    describe(self._mco_name, argument, what, f"a tensor{shape and f' of shape {shape}'}")
+                )
         return tuple(tuple(arg["shape"]) for arg in args), tuple(dtype_name(arg["dtype"]) for arg in args)
 
 

@@ -23,8 +23,8 @@ def current_impl() -> str:
 def set_impl(name: str) -> None:
     """Let ops run their ``name`` kernels, "tik" or "ascendc", in this process.
 
-    An op without an Ascend C kernel of its own (``impl: ascendc:`` in its op_info) keeps its TIK kernel. Graphs that are
-    compiled already stay as they are. OpArgumentError for another name.
+    An op without an Ascend C kernel of its own (``impl: ascendc:`` in its op_info), or without one for the chip, keeps
+    its TIK kernel. Graphs that are compiled already stay as they are. OpArgumentError for another name.
     """
     global _default
     _default = _checked(name)

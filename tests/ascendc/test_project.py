@@ -96,13 +96,14 @@ def test_every_kind_of_attribute_reaches_the_host_functions(ops) -> None:
         assert call.infer(["int32"]) == [(shape, "int32")]
 
 
+TILING = "static ge::graphStatus FailsTiling"
 FAILURES = {
-    "status": ("static ge::graphStatus FailsTiling", "GRAPH_FAILED; accepted: GRAPH_SUCCESS; it said: {log}: 4 rows are too few"),
+    "status": (TILING, "GRAPH_FAILED; accepted: GRAPH_SUCCESS; it said: {log}: 4 rows are too few"),
     "divide": ("8 / (dim - dim)", r"SIGFPE (a division of integers by zero); accepted"),
     "null": ("GetInputShape(7)", "SIGSEGV"),
-    "throw": ("static ge::graphStatus FailsTiling", "an exception; accepted: GRAPH_SUCCESS; it said: vector::_M_range_check"),
-    "large": ("static ge::graphStatus FailsTiling", "tiling data of 1048576 bytes; accepted: at most 65536"),
-    "nothing": ("static ge::graphStatus FailsTiling", "a block dim of 0; accepted: SetBlockDim with at least 1"),
+    "throw": (TILING, "an exception; accepted: GRAPH_SUCCESS; it said: vector::_M_range_check"),
+    "large": (TILING, "tiling data of 1048576 bytes; accepted: at most 65536"),
+    "nothing": (TILING, "a block dim of 0; accepted: SetBlockDim with at least 1"),
 }
 
 
@@ -124,13 +125,14 @@ def test_a_stop_by_abort_leaves_the_process_alive(ops) -> None:
         ops["Fails"](np.ones(4, np.float32), how="abort")
 
 
+ONE = np.ones(2, np.float32)
 BAD_CALLS = {
     "list": (([1.0],), {}, AscendcError, "input x is a list; accepted: a NumPy array"),
-    "missing": ((np.ones(2, np.float32),), {}, AscendcError, "input y is missing; accepted: a NumPy array"),
+    "missing": ((ONE,), {}, AscendcError, "input y is missing; accepted: a NumPy array"),
     "many": ((None,) * 4, {}, AscendcError, "positional arguments is 4; accepted: at most 3: x, y, bias"),
-    "twice": ((np.ones(2, np.float32),), {"x": 1}, AscendcError, "input x is twice; accepted: once"),
-    "unknown": ((np.ones(2, np.float32),) * 2, {"scal": 1}, AscendcError, "argument is scal; accepted: x, y, bias, scale"),
-    "attribute": ((np.ones(2, np.float32),) * 2, {"scale": "1"}, AscendcError, "attribute scale is '1'; accepted: float"),
+    "twice": ((ONE,), {"x": 1}, AscendcError, "input x is twice; accepted: once"),
+    "unknown": ((ONE, ONE), {"scal": 1}, AscendcError, "argument is scal; accepted: x, y, bias, scale"),
+    "attribute": ((ONE, ONE), {"scale": "1"}, AscendcError, "attribute scale is '1'; accepted: float"),
     "dtypes": (
         (np.ones(2, np.int32),) * 2, {}, OpDtypeError,
         "dtypes is x int32, y int32, bias absent; accepted: x float16, y float16, bias float16; x float32, y float32",
