@@ -4,6 +4,8 @@
 // A matrix is walked from its last row up, in panels. With z[i, j] the product, the running sum over the rows i >= k,
 // cut to its lanes j < k, is one row for each k, whose sum is the result: no difference of large sums is taken, and
 // what is not below the diagonal is never added.
+#include <type_traits>
+
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -45,7 +47,7 @@ public:
         if (!t_.queryMajor) {
             pipe_->InitBuffer(turned_, area * sizeof(M));
         }
-        if constexpr (!IsSameType<M, float>::value) {
+        if constexpr (!std::is_same<M, float>::value) {
             pipe_->InitBuffer(dWide_, area * sizeof(float));
             pipe_->InitBuffer(sWide_, area * sizeof(float));
         }
@@ -135,7 +137,7 @@ private:
         LocalTensor<M> d = dQueue_.template DeQue<M>();
         const LocalTensor<M> factor = t_.queryMajor ? d : Turn(d, row + rows);
         const uint32_t area = rows * t_.pitch;
-        if constexpr (IsSameType<M, float>::value) {
+        if constexpr (std::is_same<M, float>::value) {
             Exp(s, s, area);
             Mul(s, s, factor, area);
             Sum(s, factor, row, rows);
@@ -168,7 +170,7 @@ private:
             LocalTensor<float> fromWide[TURN];
             LocalTensor<float> toWide[TURN];
             for (uint32_t i = 0; i < TURN; i++) {
-                if constexpr (IsSameType<M, float>::value) {
+                if constexpr (std::is_same<M, float>::value) {
                     fromWide[i] = d[(key + i) * t_.panel];
                     toWide[i] = turned[i / 2 * t_.pitch + key + i % 2 * FLOATS];
                 } else {
@@ -176,7 +178,7 @@ private:
                     to[i] = turned[i * t_.pitch + key].template ReinterpretCast<half>();
                 }
             }
-            if constexpr (IsSameType<M, float>::value) {
+            if constexpr (std::is_same<M, float>::value) {
                 TransDataTo5HD<float>(toWide, fromWide, params);
             } else {
                 TransDataTo5HD<half>(to, from, params);
@@ -214,7 +216,7 @@ private:
         add = addQueue_.template DeQue<V>();
         LocalTensor<V> out = outQueue_.template AllocTensor<V>();
         LocalTensor<float> sums = sums_.Get<float>();
-        if constexpr (IsSameType<V, float>::value) {
+        if constexpr (std::is_same<V, float>::value) {
             Add(out, sums, add, t_.chunk);
         } else {
             LocalTensor<float> wide = wide_.Get<float>();

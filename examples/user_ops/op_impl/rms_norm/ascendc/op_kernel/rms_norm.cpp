@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // y = x / sqrt(mean(x * x) + eps) * weight for rows of x; rstd is that factor of each row, eight times.
+#include <type_traits>
+
 #include "kernel_operator.h"
 
 using namespace AscendC;
@@ -27,7 +29,7 @@ public:
         pipe_->InitBuffer(rstdQueue_, BUFFERS, t_.rowsOfTile * RSTD_COLUMNS * sizeof(float));
         pipe_->InitBuffer(weight_, t_.width * sizeof(float));
         pipe_->InitBuffer(sum_, LANES * sizeof(float));
-        if constexpr (!IsSameType<T, float>::value) {
+        if constexpr (!std::is_same<T, float>::value) {
             pipe_->InitBuffer(wide_, tile * sizeof(float));
             pipe_->InitBuffer(squares_, t_.width * sizeof(float));
         }
@@ -55,7 +57,7 @@ private:
         DataCopyPad(narrow, weightGm_, copy, DataCopyPadExtParams<T>{false, 0, 0, 0});
         xQueue_.EnQue(narrow);
         narrow = xQueue_.template DeQue<T>();
-        if constexpr (IsSameType<T, float>::value) {
+        if constexpr (std::is_same<T, float>::value) {
             Adds(weight_.Get<float>(), narrow, 0.0f, t_.width);
         } else {
             Cast(weight_.Get<float>(), narrow, RoundMode::CAST_NONE, t_.width);
@@ -76,7 +78,7 @@ private:
         LocalTensor<T> x = xQueue_.template DeQue<T>();
         LocalTensor<T> y = yQueue_.template AllocTensor<T>();
         LocalTensor<float> rstd = rstdQueue_.template AllocTensor<float>();
-        if constexpr (IsSameType<T, float>::value) {
+        if constexpr (std::is_same<T, float>::value) {
             for (uint32_t r = 0; r < rows; r++) {
                 Row(y[r * t_.width], x[r * t_.width], y[r * t_.width], rstd[r * RSTD_COLUMNS]);
             }
