@@ -48,7 +48,8 @@ struct Kept {
 std::string Problem(const mco_launch& launch) {
   const int tensors = launch.inputs + launch.outputs;
   if (launch.struct_size != sizeof(mco_launch)) return "struct_size is not that of mco_launch";
-  if (!launch.name || launch.inputs < 0 || launch.outputs < 1 || launch.slot_count < 0) return "counts are out of range";
+  if (!launch.name || launch.inputs < 0 || launch.outputs < 1 || launch.slot_count < 0)
+    return "counts are out of range";
   if (launch.user_workspace > kMostBytes || launch.system_workspace > kMostBytes) return "the workspace is too large";
   for (int i = 0; i < launch.slot_count; i++) {
     if (launch.slots[i] < -1 || launch.slots[i] >= tensors) return "a slot names no tensor";
@@ -102,7 +103,9 @@ void Tile(const Kept& kept, const mco_tensor* tensors, mco_asc_launch* launch, s
   mco_host_tiling answer;
   auto failure = std::make_unique<mco_host_failure>();
   if (view.host_tile(view.host_call, &answer, failure.get())) {
-    const char* what = failure->kind == 2 ? "threw an exception" : failure->kind == 3 ? "was stopped by a signal" : "answered a failure";
+    const char* what = failure->kind == 2   ? "threw an exception"
+                       : failure->kind == 3 ? "was stopped by a signal"
+                                            : "answered a failure";
     throw std::runtime_error("the tiling function " + std::string(what) +
                              (failure->text[0] ? "; it said: " + std::string(failure->text) : std::string()));
   }
@@ -181,8 +184,8 @@ int mco_launch_run(const mco_launch* launch, const mco_tensor* tensors, int n, c
   if (n != launch->inputs + launch->outputs) return Fail("mco_launch_run: wrong number of tensors", err, errlen);
   for (int i = 0; i < n; i++) {
     if (tensors[i].bytes != launch->bytes[i]) {
-      return Fail("tensor " + std::to_string(i) + " has " + std::to_string(tensors[i].bytes) + " bytes; accepted: " +
-                      std::to_string(launch->bytes[i]),
+      return Fail("tensor " + std::to_string(i) + " has " + std::to_string(tensors[i].bytes) +
+                      " bytes; accepted: " + std::to_string(launch->bytes[i]),
                   err, errlen);
     }
   }

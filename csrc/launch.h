@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Launches of compiled Ascend C kernels that a graph finds by a key: the C interface that Python fills and the MindSpore
-// glue calls.
+// Launches of compiled Ascend C kernels that a graph finds by a key: the C interface that Python fills and the
+// MindSpore glue calls.
 #ifndef MCO_LAUNCH_H_
 #define MCO_LAUNCH_H_
 
@@ -15,13 +15,13 @@ extern "C" {
 // host's call, which stays alive.
 typedef struct mco_launch {
   uint32_t struct_size;
-  int32_t inputs, outputs;     // tensors of a run: inputs, then outputs
-  const char* name;            // of the op, for errors
-  mco_asc_launch launch;       // its args and memory are those of each run
-  const int64_t* bytes;        // of each tensor
-  const int32_t* slots;        // for each parameter before workspace and tiling: a tensor, or -1 for a null pointer
+  int32_t inputs, outputs;  // tensors of a run: inputs, then outputs
+  const char* name;         // of the op, for errors
+  mco_asc_launch launch;    // its args and memory are those of each run
+  const int64_t* bytes;     // of each tensor
+  const int32_t* slots;     // for each parameter before workspace and tiling: a tensor, or -1 for a null pointer
   int32_t slot_count;
-  const int32_t* copies;       // for each output: the input whose values it starts with, or -1 for zeros
+  const int32_t* copies;  // for each output: the input whose values it starts with, or -1 for zeros
   const uint8_t* tiling;
   size_t tiling_size;
   size_t system_workspace, user_workspace;

@@ -147,9 +147,9 @@ void ReadAttributes(AotExtra* extra, OpData* data) {
   for (const char* name : {"mco_op", "mco_prefix", "mco_source", "mco_files", "mco_cache", "mco_inputs", "mco_outputs",
                            "mco_params", "mco_results", "mco_launches"}) {
     if (!extra->HasAttr(name)) {
-      throw Error(
-          std::string("attribute ") + name +
-          " is missing: mco_op runs only the primitives of ms_custom_ops.mco_generated_ops_primitives of the same release");
+      throw Error(std::string("attribute ") + name +
+                  " is missing: mco_op runs only the primitives of ms_custom_ops.mco_generated_ops_primitives of the "
+                  "same release");
     }
   }
   data->op = extra->GetAttrStr("mco_op");

@@ -41,8 +41,7 @@ const char* mco_host_describe(mco_host_failure* failure);
 mco_host_call* mco_host_new(const char* type, const char* soc);
 void mco_host_free(mco_host_call* call);
 // `ir` is the number of the input in the definition. `data` may be null: the values are not known.
-int mco_host_input(mco_host_call* call, int ir, int dtype, int format, int ndim, const int64_t* dims,
-                   const void* data);
+int mco_host_input(mco_host_call* call, int ir, int dtype, int format, int ndim, const int64_t* dims, const void* data);
 int mco_host_output(mco_host_call* call, int ir, int dtype, int format, int ndim, const int64_t* dims);
 int mco_host_attr_int(mco_host_call* call, int64_t value);
 int mco_host_attr_float(mco_host_call* call, float value);

@@ -25,12 +25,18 @@ struct Attribute {
 
   const void* Address() const {
     switch (kind) {
-      case kBool: return &boolean;
-      case kInt: return &integer;
-      case kFloat: return &real;
-      case kString: return text.c_str();
-      case kIntLists: return &lists;
-      default: return list.get();
+      case kBool:
+        return &boolean;
+      case kInt:
+        return &integer;
+      case kFloat:
+        return &real;
+      case kString:
+        return text.c_str();
+      case kIntLists:
+        return &lists;
+      default:
+        return list.get();
     }
   }
 };

@@ -156,8 +156,7 @@ class TilingData {
 
 class TilingContext : public ExtendedKernelContext {
  public:
-  explicit TilingContext(mco_host::Call* call)
-      : ExtendedKernelContext(call), tiling_(call), platform_(call->chip) {}
+  explicit TilingContext(mco_host::Call* call) : ExtendedKernelContext(call), tiling_(call), platform_(call->chip) {}
   const StorageShape* GetInputShape(size_t i) const { return ShapeOf(call_->Instance(false, i)); }
   const StorageShape* GetOutputShape(size_t i) const { return ShapeOf(call_->Instance(true, i)); }
   const StorageShape* GetOptionalInputShape(size_t ir) const { return ShapeOf(Ir(ir, 0)); }

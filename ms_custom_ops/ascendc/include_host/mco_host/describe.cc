@@ -25,8 +25,8 @@ std::string Param(const ops::OpParamDef& param) {
          Pair("depend", number(param.depend)) + ", " + Pair("dtypes", Array(param.dtypes, number)) + ", " +
          Pair("formats", Array(param.formats, number)) + ", " + Pair("listed", Flag(param.listed)) + ", " +
          Pair("follows", Text(param.follows)) + ", " + Pair("has_init", Flag(param.has_init)) + ", " +
-         Pair("init", std::to_string(param.init)) + ", " +
-         Pair("depends_on_compute", Flag(param.depends_on_compute)) + "}";
+         Pair("init", std::to_string(param.init)) + ", " + Pair("depends_on_compute", Flag(param.depends_on_compute)) +
+         "}";
 }
 
 std::string Attr(const OpAttrDef& attr) {
@@ -50,8 +50,7 @@ std::string Class(const optiling::TilingDef& tiling) {
   auto field = [&](const optiling::TilingDef::Field& f) {
     std::string nested = "null";
     if (f.nested) {
-      nested =
-          Class(*reinterpret_cast<const optiling::TilingDef*>(reinterpret_cast<const char*>(&tiling) + f.nested));
+      nested = Class(*reinterpret_cast<const optiling::TilingDef*>(reinterpret_cast<const char*>(&tiling) + f.nested));
     }
     return "{" + Pair("type", Text(f.type)) + ", " + Pair("name", Text(f.name)) + ", " +
            Pair("offset", std::to_string(f.offset)) + ", " + Pair("bytes", std::to_string(f.bytes)) + ", " +

@@ -87,7 +87,8 @@ MCO_HOST_TMP_SIZE(Power) MCO_HOST_TMP_SIZE(Xor) MCO_HOST_TMP_SIZE(Clamp)
 // clang-format on
 #undef MCO_HOST_TMP_SIZE
 
-inline uint32_t GetSoftMaxMaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool) {
+                                    inline uint32_t
+    GetSoftMaxMaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool) {
   return mco_host_detail::Bytes(shape, type_size);
 }
 inline uint32_t GetSoftMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool) {
@@ -143,7 +144,8 @@ inline bool GetLayerNormMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size
 template <typename T>
 bool GetNormNDTilingInfo(const ge::Shape& shape, const ge::Shape& original, uint32_t, uint32_t, bool, T& tiling) {
   if (shape.GetDimNum() < 3) return false;
-  tiling.set_bLength(static_cast<uint32_t>(shape.GetDim(0))), tiling.set_sLength(static_cast<uint32_t>(shape.GetDim(1)));
+  tiling.set_bLength(static_cast<uint32_t>(shape.GetDim(0))),
+      tiling.set_sLength(static_cast<uint32_t>(shape.GetDim(1)));
   tiling.set_hLength(static_cast<uint32_t>(shape.GetDim(2)));
   tiling.set_originalHLength(static_cast<uint32_t>(original.GetDim(original.GetDimNum() - 1)));
   return true;

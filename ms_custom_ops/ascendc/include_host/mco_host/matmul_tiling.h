@@ -26,7 +26,23 @@ END_TILING_DATA_DEF
 namespace matmul_tiling {
 
 enum class TPosition : int32_t {
-  GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM = VECCALC, SPM, SHM = SPM, TSCM, MAX
+  GM,
+  A1,
+  A2,
+  B1,
+  B2,
+  C1,
+  C2,
+  CO1,
+  CO2,
+  VECIN,
+  VECOUT,
+  VECCALC,
+  LCM = VECCALC,
+  SPM,
+  SHM = SPM,
+  TSCM,
+  MAX
 };  // clang-format off
 enum class CubeFormat { ND = 0, NZ, ZN, ZZ, NN, VECTOR, SCALAR, ND_ALIGN, COLUMN_MAJOR };
 enum class DataType : int32_t {
@@ -62,9 +78,7 @@ class MatmulApiTilingBase {
   int32_t SetOrgShape(int32_t m, int32_t n, int32_t ka, int32_t kb) {
     return org_m_ = m, org_n_ = n, org_ka_ = ka, org_kb_ = kb, 0;
   }
-  int32_t SetFixSplit(int32_t m = -1, int32_t n = -1, int32_t k = -1) {
-    return fix_m_ = m, fix_n_ = n, fix_k_ = k, 0;
-  }
+  int32_t SetFixSplit(int32_t m = -1, int32_t n = -1, int32_t k = -1) { return fix_m_ = m, fix_n_ = n, fix_k_ = k, 0; }
   // -1 stands for all of a buffer.
   int32_t SetBufferSpace(int32_t l1 = -1, int32_t l0c = -1, int32_t = -1, int32_t = -1) {
     if (l1 >= 0) l1_ = std::min<uint64_t>(l1_, static_cast<uint64_t>(l1));

@@ -31,13 +31,26 @@ class PlatFormInfos {
   void SetCoreNum(const uint32_t&) {}
   void GetLocalMemSize(const LocalMemType& type, uint64_t& size) const {
     switch (type) {
-      case LocalMemType::L0_A: size = chip_.l0a; break;
-      case LocalMemType::L0_B: size = chip_.l0b; break;
-      case LocalMemType::L0_C: size = chip_.l0c; break;
-      case LocalMemType::L1: size = chip_.l1; break;
-      case LocalMemType::L2: size = chip_.l2; break;
-      case LocalMemType::UB: size = chip_.ub; break;
-      default: size = 0;
+      case LocalMemType::L0_A:
+        size = chip_.l0a;
+        break;
+      case LocalMemType::L0_B:
+        size = chip_.l0b;
+        break;
+      case LocalMemType::L0_C:
+        size = chip_.l0c;
+        break;
+      case LocalMemType::L1:
+        size = chip_.l1;
+        break;
+      case LocalMemType::L2:
+        size = chip_.l2;
+        break;
+      case LocalMemType::UB:
+        size = chip_.ub;
+        break;
+      default:
+        size = 0;
     }
   }
   bool GetPlatformRes(const std::string& label, const std::string& key, std::string& value) const {
@@ -100,15 +113,32 @@ class PlatformAscendC {
 
   void GetCoreMemSize(const CoreMemType& type, uint64_t& size) const {
     switch (type) {
-      case CoreMemType::L0_A: size = chip_.l0a; break;
-      case CoreMemType::L0_B: size = chip_.l0b; break;
-      case CoreMemType::L0_C: size = chip_.l0c; break;
-      case CoreMemType::L1: size = chip_.l1; break;
-      case CoreMemType::L2: size = chip_.l2; break;
-      case CoreMemType::UB: size = chip_.ub - reserved_; break;
-      case CoreMemType::FB: size = chip_.split_core ? 2048 : 0; break;
-      case CoreMemType::BT: size = chip_.bt; break;
-      default: size = 0;
+      case CoreMemType::L0_A:
+        size = chip_.l0a;
+        break;
+      case CoreMemType::L0_B:
+        size = chip_.l0b;
+        break;
+      case CoreMemType::L0_C:
+        size = chip_.l0c;
+        break;
+      case CoreMemType::L1:
+        size = chip_.l1;
+        break;
+      case CoreMemType::L2:
+        size = chip_.l2;
+        break;
+      case CoreMemType::UB:
+        size = chip_.ub - reserved_;
+        break;
+      case CoreMemType::FB:
+        size = chip_.split_core ? 2048 : 0;
+        break;
+      case CoreMemType::BT:
+        size = chip_.bt;
+        break;
+      default:
+        size = 0;
     }
   }
   uint64_t GetCoreMemSize(const CoreMemType& type) const {

@@ -39,9 +39,7 @@ class OpImplRegisterV2 {
     return functions_->infer_data_type = function, *this;
   }
   OpImplRegisterV2& InferOutDataTypeSameWithFirstInput() { return functions_->same_as_first = true, *this; }
-  OpImplRegisterV2& Tiling(ops::TilingFunction function, size_t = 2048) {
-    return functions_->tiling = function, *this;
-  }
+  OpImplRegisterV2& Tiling(ops::TilingFunction function, size_t = 2048) { return functions_->tiling = function, *this; }
   template <typename T>
   OpImplRegisterV2& TilingParse(ge::graphStatus (*function)(gert::TilingParseContext*)) {
     functions_->parse = function;
@@ -75,8 +73,8 @@ using OpImplRegister = OpImplRegisterV2;
 #define IMPL_OP_DEFAULT() \
   static_assert(false, "IMPL_OP_DEFAULT is not there; accepted: IMPL_OP, IMPL_OP_OPTILING, IMPL_OP_INFERSHAPE")
 
-#define OP_ADD(op_type, ...)                                                                         \
-  static const bool MCO_HOST_NAME_(mco_op_##op_type) __attribute__((unused)) = ::mco_host::AddOp(    \
+#define OP_ADD(op_type, ...)                                                                      \
+  static const bool MCO_HOST_NAME_(mco_op_##op_type) __attribute__((unused)) = ::mco_host::AddOp( \
       #op_type, [](const char* type) -> ::ops::OpDef* { return new op_type(type); }, __FILE__, __LINE__);
 
 #endif  // MCO_HOST_REGISTRY_H_

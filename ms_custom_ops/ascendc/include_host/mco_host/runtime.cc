@@ -159,8 +159,7 @@ void mco_host_free(mco_host_call* call) { delete call; }
 
 int mco_host_input(mco_host_call* call, int ir, int dtype, int format, int ndim, const int64_t* dims,
                    const void* data) {
-  mco_host::Append(&call->call.inputs, &call->call.input_map, ir,
-                   mco_host::NewTensor(dtype, format, ndim, dims, data));
+  mco_host::Append(&call->call.inputs, &call->call.input_map, ir, mco_host::NewTensor(dtype, format, ndim, dims, data));
   return 0;
 }
 int mco_host_output(mco_host_call* call, int ir, int dtype, int format, int ndim, const int64_t* dims) {
@@ -236,9 +235,9 @@ int mco_host_tile(mco_host_call* call, mco_host_tiling* tiling, mco_host_failure
   const char* type = call->call.op.c_str();
   const HostFunctions& functions = mco_host::FunctionsOf(type);
   const auto function = mco_host::TilingOf(type, *call->op);
-  const int failed = mco_host::Guarded(
-      [&] { return function ? mco_host::Tile(call, functions, function) : ge::GRAPH_FAILED; },
-      mco_host::Address(function), failure);
+  const int failed =
+      mco_host::Guarded([&] { return function ? mco_host::Tile(call, functions, function) : ge::GRAPH_FAILED; },
+                        mco_host::Address(function), failure);
   if (failed) return 1;
   const mco_host::Call& c = call->call;
   std::string wrong;
@@ -257,8 +256,7 @@ int mco_host_tile(mco_host_call* call, mco_host_tiling* tiling, mco_host_failure
   }
   size_t workspace = 0;
   for (size_t size : c.workspaces) workspace += size;
-  *tiling = {c.block_dim,   c.schedule_mode, c.tiling_key, c.tiling.data(),
-             c.tiling_size, workspace,       c.need_atomic};
+  *tiling = {c.block_dim, c.schedule_mode, c.tiling_key, c.tiling.data(), c.tiling_size, workspace, c.need_atomic};
   return 0;
 }
 

@@ -184,10 +184,10 @@ inline std::string TypeUtils::FormatToSerialString(Format format) {
     Format format;
     const char* name;
   };
-  static const Row rows[] = {{FORMAT_NCHW, "NCHW"},           {FORMAT_NHWC, "NHWC"},
-                             {FORMAT_ND, "ND"},               {FORMAT_NC1HWC0, "NC1HWC0"},
-                             {FORMAT_FRACTAL_Z, "FRACTAL_Z"}, {FORMAT_FRACTAL_NZ, "FRACTAL_NZ"},
-                             {FORMAT_NCDHW, "NCDHW"},         {FORMAT_NDC1HWC0, "NDC1HWC0"}};
+  static const Row rows[] = {
+      {FORMAT_NCHW, "NCHW"},       {FORMAT_NHWC, "NHWC"},           {FORMAT_ND, "ND"},
+      {FORMAT_NC1HWC0, "NC1HWC0"}, {FORMAT_FRACTAL_Z, "FRACTAL_Z"}, {FORMAT_FRACTAL_NZ, "FRACTAL_NZ"},
+      {FORMAT_NCDHW, "NCDHW"},     {FORMAT_NDC1HWC0, "NDC1HWC0"}};
   for (const Row& row : rows) {
     if (row.format == format) return row.name;
   }
@@ -196,6 +196,6 @@ inline std::string TypeUtils::FormatToSerialString(Format format) {
 
 }  // namespace ge
 
-namespace AscendC {}  // public sources open it
+namespace AscendC {}  // namespace AscendC
 
 #endif  // MCO_HOST_TYPES_H_
