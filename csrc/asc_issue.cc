@@ -148,6 +148,9 @@ void mco_asc_atomic(const mco_asc_where* where, int operation, int dtype) {
   auto& core = here(where->call);
   mco::Machine& machine = core.core->machine();
   machine.atomic = operation ? mco::DType(dtype) : mco::kDTypes;
+  if (operation > 0) {
+    machine.atomic_op = operation == 2 ? mco::AtomicOp::Max : operation == 3 ? mco::AtomicOp::Min : mco::AtomicOp::Add;
+  }
 }
 
 }  // extern "C"

@@ -30,7 +30,17 @@ struct Word<4> {
 };
 
 template <DType T, class Bits>
-Bits added(Bits old, Bits more, bool saturate) {
+Bits added(Bits old, Bits more, bool saturate, AtomicOp op) {
+  if (op != AtomicOp::Add) {
+    const bool largest = op == AtomicOp::Max;
+    if constexpr (is_float(T)) {
+      const float x = load_float(&old, T), y = load_float(&more, T);
+      return (largest ? y > x : y < x) ? more : old;
+    } else {
+      const int64_t x = load_int(&old, T), y = load_int(&more, T);
+      return (largest ? y > x : y < x) ? more : old;
+    }
+  }
   if constexpr (is_float(T)) {
     Bits out;
     store_float(&out, load_float(&old, T) + load_float(&more, T), T, saturate);
@@ -41,20 +51,20 @@ Bits added(Bits old, Bits more, bool saturate) {
 }
 
 template <DType T>
-void add_all(uint8_t* at, const uint8_t* bytes, int64_t size, bool saturate, bool concurrent) {
+void add_all(uint8_t* at, const uint8_t* bytes, int64_t size, bool saturate, bool concurrent, AtomicOp op) {
   typedef typename Word<kSize[T]>::type Bits;
   for (int64_t i = 0; i < size; i += int64_t(sizeof(Bits))) {
     Bits old, more;
     std::memcpy(&more, bytes + i, sizeof more);
     if (!concurrent) {
       std::memcpy(&old, at + i, sizeof old);
-      old = added<T>(old, more, saturate);
+      old = added<T>(old, more, saturate, op);
       std::memcpy(at + i, &old, sizeof old);
       continue;
     }
     Bits* element = reinterpret_cast<Bits*>(at + i);
     old = __atomic_load_n(element, __ATOMIC_RELAXED);
-    while (!__atomic_compare_exchange_n(element, &old, added<T>(old, more, saturate), true, __ATOMIC_RELAXED,
+    while (!__atomic_compare_exchange_n(element, &old, added<T>(old, more, saturate, op), true, __ATOMIC_RELAXED,
                                         __ATOMIC_RELAXED)) {
     }
   }
@@ -62,24 +72,24 @@ void add_all(uint8_t* at, const uint8_t* bytes, int64_t size, bool saturate, boo
 
 }  // namespace
 
-void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool saturate, bool concurrent) {
+void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool saturate, bool concurrent, AtomicOp op) {
   if (concurrent && reinterpret_cast<uintptr_t>(at) % kSize[t]) {
     fail("an atomic add at an address that is no multiple of the element size needs deterministic=1");
   }
-  if (t == F32 && !concurrent) return kernels().add_floats(at, bytes, size);
+  if (t == F32 && !concurrent && op == AtomicOp::Add) return kernels().add_floats(at, bytes, size);
   switch (t) {
     case F32:
-      return add_all<F32>(at, bytes, size, saturate, concurrent);
+      return add_all<F32>(at, bytes, size, saturate, concurrent, op);
     case F16:
-      return add_all<F16>(at, bytes, size, saturate, concurrent);
+      return add_all<F16>(at, bytes, size, saturate, concurrent, op);
     case BF16:
-      return add_all<BF16>(at, bytes, size, saturate, concurrent);
+      return add_all<BF16>(at, bytes, size, saturate, concurrent, op);
     case I8:
-      return add_all<I8>(at, bytes, size, saturate, concurrent);
+      return add_all<I8>(at, bytes, size, saturate, concurrent, op);
     case I16:
-      return add_all<I16>(at, bytes, size, saturate, concurrent);
+      return add_all<I16>(at, bytes, size, saturate, concurrent, op);
     case I32:
-      return add_all<I32>(at, bytes, size, saturate, concurrent);
+      return add_all<I32>(at, bytes, size, saturate, concurrent, op);
     default:
       fail("an atomic add of %s; accepted: float32, float16, bfloat16, int8, int16, int32", kDTypeName[t]);
   }

@@ -12,8 +12,12 @@
 
 namespace mco {
 
-// at[i] += bytes[i] in dtype t. `concurrent`: other threads add to the same elements at the same time.
-void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool saturate, bool concurrent);
+enum class AtomicOp : uint8_t { Add, Max, Min };
+
+// at[i] += bytes[i] in dtype t, or the larger or smaller of both. `concurrent`: other threads do so with the same
+// elements at the same time.
+void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool saturate, bool concurrent,
+                AtomicOp op = AtomicOp::Add);
 
 // Adds of one block that wait until every lower block is done.
 class AtomicLog {

@@ -52,6 +52,7 @@ void Machine::start(int64_t block, int64_t register_value, const Registers& inpu
   block_ = block;
   block_value_ = register_value;
   atomic = kDTypes;
+  atomic_op = AtomicOp::Add;
   saturate = program.saturate;
   wrap_int = false;
   registers_ = inputs;
@@ -215,7 +216,7 @@ void Machine::to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* byt
     refuse(in, "burst", format("%lld bytes", (long long)size), format("whole elements of %d bytes", o.size));
   }
   if (!shared_.deterministic) {
-    atomic_add(at, bytes, size, atomic, program.saturate, true);
+    atomic_add(at, bytes, size, atomic, program.saturate, true, atomic_op);
   } else if (shared_.order.has_turn(block_)) {
     log_.apply(program.saturate);
     atomic_add(at, bytes, size, atomic, program.saturate, false);

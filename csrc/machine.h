@@ -104,9 +104,10 @@ class Machine {
   const Program& program;
   Arena& arena;
   const Kernels& kernels;
-  bool saturate;           // of 16-bit floats; set_mode changes it
-  bool wrap_int = false;   // vconv into an integer keeps the low bits
-  DType atomic = kDTypes;  // kDTypes: moves to GM overwrite
+  bool saturate;                       // of 16-bit floats; set_mode changes it
+  bool wrap_int = false;               // vconv into an integer keeps the low bits
+  DType atomic = kDTypes;              // kDTypes: moves to GM overwrite
+  AtomicOp atomic_op = AtomicOp::Add;  // other than Add: of concurrent cores alone
 
  private:
   Machine(const Program& program, const Shared& shared, const std::vector<View>& gm, Observer* observer,

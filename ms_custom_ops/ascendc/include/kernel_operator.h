@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ascend C, as kernels include it.
+// Ascend C, as kernels include it. One header for each area.
 #pragma once
 
 #include "mco/abi.h"
@@ -12,6 +12,13 @@
 #include "mco/copy.h"
 #include "mco/cast.h"
 #include "mco/reduce.h"
+#include "mco/select.h"
+#include "mco/expression.h"
+#include "mco/gather.h"
+#include "mco/sort.h"
+#include "mco/misc.h"
+#include "mco/library.h"
+#include "mco/normal.h"
 #include "mco/tiling.h"
 
 namespace tik2 = AscendC;

@@ -202,9 +202,10 @@ typedef struct mco_asc_launch {
 } mco_asc_launch;
 // 0, 1 with a text in err, or 2 when poll stopped it.
 MCO_ASC_API int mco_asc_run(const mco_asc_launch* launch, char* err, size_t errlen);
-// A launch of a program's own: the chip is Ascend910B1; an error is printed and ends the program.
+// A launch of a program's own: the chip is Ascend910B1, or by its __NPU_ARCH__ Ascend310P3; an error is printed and ends
+// the program.
 MCO_ASC_API void mco_asc_run_alone(void (*entry)(const void* const* args), const void* const* args, int64_t blocks,
-                                   int kind);
+                                   int kind, int arch);
 
 // An entry of a library.
 typedef struct mco_asc_argument {

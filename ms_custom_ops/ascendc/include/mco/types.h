@@ -9,6 +9,20 @@
 
 #include "mco/abi.h"
 
+// What the compiler of a chip defines; build() does for the chip it is given.
+#ifndef __NPU_ARCH__
+#define __NPU_ARCH__ 2201
+#endif
+#ifndef __CCE_AICORE__
+#define __CCE_AICORE__ 220
+#endif
+#ifndef ASCENDC_CPU_DEBUG
+#define ASCENDC_CPU_DEBUG 1
+#endif
+#ifndef __CCE_KT_TEST__
+#define __CCE_KT_TEST__ 1
+#endif
+
 // Address spaces and function kinds mean nothing to a C++ compiler.
 #define __aicore__
 #define __global__

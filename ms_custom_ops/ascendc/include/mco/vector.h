@@ -57,8 +57,8 @@ struct BrcbRepeatParams {
   BrcbRepeatParams() = default;
   BrcbRepeatParams(uint16_t dstBlk, uint16_t dstRep) : dstBlkStride(dstBlk), dstRepStride(dstRep) {}
   uint32_t blockNumber = 8;
-  uint16_t dstRepStride = 8;
   uint16_t dstBlkStride = 1;
+  uint16_t dstRepStride = 8;
 };
 
 }  // namespace AscendC

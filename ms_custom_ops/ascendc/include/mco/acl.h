@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// What programs of a kernel's own ask of the runtime: memory, copies, streams. Device and host are one here.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+
+#include "mco/abi.h"
+
+typedef int aclError;
+typedef void* aclrtStream;
+typedef void* aclrtContext;
+typedef void* aclrtEvent;
+typedef enum { ACL_MEM_MALLOC_HUGE_FIRST, ACL_MEM_MALLOC_HUGE_ONLY, ACL_MEM_MALLOC_NORMAL_ONLY } aclrtMemMallocPolicy;
+typedef enum {
+  ACL_MEMCPY_HOST_TO_HOST,
+  ACL_MEMCPY_HOST_TO_DEVICE,
+  ACL_MEMCPY_DEVICE_TO_HOST,
+  ACL_MEMCPY_DEVICE_TO_DEVICE
+} aclrtMemcpyKind;
+static const int ACL_SUCCESS = 0;
+static const int ACL_ERROR_NONE = 0;
+
+inline aclError aclInit(const char*) { return 0; }
+inline aclError aclFinalize() { return 0; }
+inline aclError aclrtSetDevice(int32_t) { return 0; }
+inline aclError aclrtResetDevice(int32_t) { return 0; }
+inline aclError aclrtGetDevice(int32_t* device) { return *device = 0; }
+inline aclError aclrtCreateContext(aclrtContext* context, int32_t) { return *context = nullptr, 0; }
+inline aclError aclrtDestroyContext(aclrtContext) { return 0; }
+inline aclError aclrtCreateStream(aclrtStream* stream) { return *stream = nullptr, 0; }
+inline aclError aclrtDestroyStream(aclrtStream) { return 0; }
+inline aclError aclrtSynchronizeStream(aclrtStream) { return 0; }
+inline aclError aclrtSynchronizeDevice() { return 0; }
+inline aclError aclrtMalloc(void** memory, size_t bytes, aclrtMemMallocPolicy) {
+  return *memory = mco_asc_gm_alloc(bytes), *memory || !bytes ? 0 : 1;
+}
+inline aclError aclrtFree(void* memory) { return mco_asc_gm_free(memory), 0; }
+inline aclError aclrtMallocHost(void** memory, size_t bytes) {
+  return *memory = mco_asc_gm_alloc(bytes), *memory || !bytes ? 0 : 1;
+}
+inline aclError aclrtFreeHost(void* memory) { return mco_asc_gm_free(memory), 0; }
+inline aclError aclrtMemcpy(void* to, size_t room, const void* from, size_t bytes, aclrtMemcpyKind) {
+  return bytes > room ? 1 : (std::memcpy(to, from, bytes), 0);
+}
+inline aclError aclrtMemcpyAsync(void* to, size_t room, const void* from, size_t bytes, aclrtMemcpyKind, aclrtStream) {
+  return bytes > room ? 1 : (std::memcpy(to, from, bytes), 0);
+}
+inline aclError aclrtMemset(void* to, size_t room, int32_t value, size_t bytes) {
+  return bytes > room ? 1 : (std::memset(to, value, bytes), 0);
+}

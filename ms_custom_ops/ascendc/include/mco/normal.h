@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and normalisations over rows, computed in float and double.
+#pragma once
+
+#include <vector>
+
+#include "kernel_tiling/kernel_tiling.h"
+#include "mco/library.h"
+
+namespace AscendC {
+
+struct SoftMaxShapeInfo {
+  uint32_t srcM = 0;
+  uint32_t srcK = 0;
+  uint32_t oriSrcM = 0;
+  uint32_t oriSrcK = 0;
+};
+struct SoftmaxConfig {
+  bool isCheckTiling = true;
+  uint32_t oriSrcM = 0;
+  uint32_t oriSrcK = 0;
+};
+constexpr SoftmaxConfig SOFTMAX_DEFAULT_CFG{};
+
+}  // namespace AscendC
+
+namespace mco_asc {
+
+struct Rows {
+  int64_t rows, pitch, columns;  // of which only the first `columns` count
+};
+
+inline Rows rows_of(const SoftMaxTiling& tiling, const AscendC::SoftMaxShapeInfo& shape, uint32_t size) {
+  if (shape.srcM && shape.srcK) {
+    return {shape.srcM, shape.srcK, shape.oriSrcK ? shape.oriSrcK : shape.srcK};
+  }
+  if (tiling.srcM && tiling.srcK) return {tiling.srcM, tiling.srcK, tiling.srcK};
+  return {1, size, size};
+}
+
+// A value for each row, which fills a block of 32 bytes.
+template <class S>
+struct RowValues {
+  S* at;
+  static constexpr int64_t kEach = 32 / int64_t(sizeof(S));
+  float get(int64_t row) const { return float(at[row * kEach]); }
+  void set(int64_t row, float value) const {
+    for (int64_t i = 0; i < kEach; ++i) at[row * kEach + i] = S(value);
+  }
+};
+template <class S>
+inline RowValues<S> row_values(const LocalTensor<S>& t, int64_t rows, int how, const char* call, Where where) {
+  return {array(t, rows * RowValues<S>::kEach, how, call, where)};
+}
+
+template <class T>
+inline float row_max(const T* row, int64_t n) {
+  float most = float(row[0]);
+  for (int64_t i = 1; i < n; ++i) most = float(row[i]) > most ? float(row[i]) : most;
+  return most;
+}
+
+template <class T>
+inline float row_exp(T* to, const T* from, int64_t n, float most, float scale) {
+  double sum = 0;
+  std::vector<float> e(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) sum += e[size_t(i)] = std::exp(float(from[i]) - most);
+  for (int64_t i = 0; i < n; ++i) to[i] = T(scale == 0 ? e[size_t(i)] / float(sum) : e[size_t(i)] * scale);
+  return float(sum);
+}
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
+template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, class S>
+inline void SoftMax(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const LocalTensor<S>& max,
+                    const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const SoftMaxTiling& tiling,
+                    const SoftMaxShapeInfo& shape = {}, mco_asc::Where where = mco_asc::Where::here()) {
+  MCO_ASC_NEED(SoftMax, half, float);
+  static_assert(!isDataFormatNZ, "AscendC::SoftMax: isDataFormatNZ is not there; accepted: ND rows");
+  const mco_asc::Rows r = mco_asc::rows_of(tiling, shape, src.GetSize());
+  const T* from = mco_asc::array(src, r.rows * r.pitch, 0, "SoftMax", where);
+  T* to = mco_asc::array(dst, r.rows * r.pitch, MCO_ASC_WRITE, "SoftMax", where);
+  const auto sums = mco_asc::row_values(sum, r.rows, MCO_ASC_WRITE, "SoftMax", where);
+  const auto most = mco_asc::row_values(max, r.rows, MCO_ASC_WRITE, "SoftMax", where);
+  for (int64_t i = 0; i < r.rows; ++i) {
+    const float m = mco_asc::row_max(from + i * r.pitch, r.columns);
+    most.set(i, m);
+    sums.set(i, mco_asc::row_exp(to + i * r.pitch, from + i * r.pitch, r.columns, m, 0));
+  }
+}
+template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, class S>
+inline void SoftMax(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const LocalTensor<S>& max,
+                    const LocalTensor<T>& src, const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {},
+                    mco_asc::Where where = mco_asc::Where::here()) {
+  SoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ, config>(dst, sum, max, src, LocalTensor<uint8_t>(), tiling,
+                                                                  shape, where);
+}
+// Without sums and maxima.
+template <class T, bool isReuseSource = false, bool isBasicBlock = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>
+inline void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,
+                    const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {},
+                    mco_asc::Where where = mco_asc::Where::here()) {
+  MCO_ASC_NEED(SoftMax, half, float);
+  const mco_asc::Rows r = mco_asc::rows_of(tiling, shape, src.GetSize());
+  const T* from = mco_asc::array(src, r.rows * r.pitch, 0, "SoftMax", where);
+  T* to = mco_asc::array(dst, r.rows * r.pitch, MCO_ASC_WRITE, "SoftMax", where);
+  for (int64_t i = 0; i < r.rows; ++i) {
+    const float m = mco_asc::row_max(from + i * r.pitch, r.columns);
+    mco_asc::row_exp(to + i * r.pitch, from + i * r.pitch, r.columns, m, 0);
+  }
+}
+template <class T, bool isReuseSource = false, bool isBasicBlock = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG>
+inline void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const SoftMaxTiling& tiling,
+                    const SoftMaxShapeInfo& shape = {}, mco_asc::Where where = mco_asc::Where::here()) {
+  SoftMax<T, isReuseSource, isBasicBlock, config>(dst, src, LocalTensor<uint8_t>(), tiling, shape, where);
+}
+
+// exp(x - max) / sum of given maxima and sums.
+template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, class S>
+inline void SimpleSoftMax(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const LocalTensor<S>& max,
+                          const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const SoftMaxTiling& tiling,
+                          const SoftMaxShapeInfo& shape = {}, mco_asc::Where where = mco_asc::Where::here()) {
+  MCO_ASC_NEED(SimpleSoftMax, half, float);
+  const mco_asc::Rows r = mco_asc::rows_of(tiling, shape, src.GetSize());
+  const T* from = mco_asc::array(src, r.rows * r.pitch, 0, "SimpleSoftMax", where);
+  T* to = mco_asc::array(dst, r.rows * r.pitch, MCO_ASC_WRITE, "SimpleSoftMax", where);
+  const auto sums = mco_asc::row_values(sum, r.rows, 0, "SimpleSoftMax", where);
+  const auto most = mco_asc::row_values(max, r.rows, 0, "SimpleSoftMax", where);
+  for (int64_t i = 0; i < r.rows; ++i) {
+    mco_asc::row_exp(to + i * r.pitch, from + i * r.pitch, r.columns, most.get(i), 1 / sums.get(i));
+  }
+}
+template <class T, bool isReuseSource = false, bool isBasicBlock = false, bool isDataFormatNZ = false,
+          const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, class S>
+inline void SimpleSoftMax(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const LocalTensor<S>& max,
+                          const LocalTensor<T>& src, const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {},
+                          mco_asc::Where where = mco_asc::Where::here()) {
+  SimpleSoftMax<T, isReuseSource, isBasicBlock, isDataFormatNZ, config>(dst, sum, max, src, LocalTensor<uint8_t>(),
+                                                                        tiling, shape, where);
+}
+
+// One step over columns: with isUpdate, of maxima and sums that earlier columns gave. dst is not divided by the sum.
+template <class T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
+          bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, class S>
+inline void SoftmaxFlashV2(const LocalTensor<T>& dst, const LocalTensor<S>& expSum, const LocalTensor<S>& max,
+                           const LocalTensor<T>& src, const LocalTensor<T>& expMax, const LocalTensor<S>& inExpSum,
+                           const LocalTensor<S>& inMax, const LocalTensor<uint8_t>&, const SoftMaxTiling& tiling,
+                           const SoftMaxShapeInfo& shape = {}, mco_asc::Where where = mco_asc::Where::here()) {
+  MCO_ASC_NEED(SoftmaxFlashV2, half, float);
+  const char* name = "SoftmaxFlashV2";
+  const mco_asc::Rows r = mco_asc::rows_of(tiling, shape, src.GetSize());
+  const T* from = mco_asc::array(src, r.rows * r.pitch, 0, name, where);
+  T* to = mco_asc::array(dst, r.rows * r.pitch, MCO_ASC_WRITE, name, where);
+  const auto sums = mco_asc::row_values(expSum, r.rows, MCO_ASC_WRITE, name, where);
+  const auto most = mco_asc::row_values(max, r.rows, MCO_ASC_WRITE, name, where);
+  for (int64_t i = 0; i < r.rows; ++i) {
+    float m = mco_asc::row_max(from + i * r.pitch, r.columns);
+    if (!isUpdate) {
+      most.set(i, m);
+      sums.set(i, mco_asc::row_exp(to + i * r.pitch, from + i * r.pitch, r.columns, m, 1));
+      continue;
+    }
+    const auto old_sums = mco_asc::row_values(inExpSum, r.rows, 0, name, where);
+    const auto old_most = mco_asc::row_values(inMax, r.rows, 0, name, where);
+    const auto factors = mco_asc::row_values(expMax, r.rows, MCO_ASC_WRITE, name, where);
+    const float was = old_most.get(i), old_sum = old_sums.get(i);
+    m = was > m ? was : m;
+    const float factor = std::exp(was - m);
+    factors.set(i, factor);
+    most.set(i, m);
+    sums.set(i, factor * old_sum + mco_asc::row_exp(to + i * r.pitch, from + i * r.pitch, r.columns, m, 1));
+  }
+}
+template <class T, bool isUpdate = false, bool isReuseSource = false, bool isBasicBlock = false,
+          bool isDataFormatNZ = false, const SoftmaxConfig& config = SOFTMAX_DEFAULT_CFG, class S>
+inline void SoftmaxFlashV2(const LocalTensor<T>& dst, const LocalTensor<S>& expSum, const LocalTensor<S>& max,
+                           const LocalTensor<T>& src, const LocalTensor<T>& expMax, const LocalTensor<S>& inExpSum,
+                           const LocalTensor<S>& inMax, const SoftMaxTiling& tiling, const SoftMaxShapeInfo& shape = {},
+                           mco_asc::Where where = mco_asc::Where::here()) {
+  SoftmaxFlashV2<T, isUpdate, isReuseSource, isBasicBlock, isDataFormatNZ, config>(
+      dst, expSum, max, src, expMax, inExpSum, inMax, LocalTensor<uint8_t>(), tiling, shape, where);
+}
+
+// Over the last axis of [B, S, H]; the variance is the biased one.
+template <bool isReuseSource = false, class T>
+inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, const LocalTensor<T>& variance,
+                      const LocalTensor<T>& x, const LocalTensor<T>& gamma, const LocalTensor<T>& beta,
+                      const LocalTensor<uint8_t>&, const T epsilon, const LayerNormTiling& tiling,
+                      mco_asc::Where where = mco_asc::Where::here()) {
+  MCO_ASC_NEED(LayerNorm, half, float);
+  const int64_t rows = int64_t(tiling.bLength) * tiling.sLength, h = tiling.hLength;
+  const int64_t columns = tiling.originalHLength ? tiling.originalHLength : h;
+  const T* from = mco_asc::array(x, rows * h, 0, "LayerNorm", where);
+  const T* g = mco_asc::array(gamma, columns, 0, "LayerNorm", where);
+  const T* b = mco_asc::array(beta, columns, 0, "LayerNorm", where);
+  T* to = mco_asc::array(out, rows * h, MCO_ASC_WRITE, "LayerNorm", where);
+  T* means = mco_asc::array(mean, rows, MCO_ASC_WRITE, "LayerNorm", where);
+  T* variances = mco_asc::array(variance, rows, MCO_ASC_WRITE, "LayerNorm", where);
+  for (int64_t r = 0; r < rows; ++r) {
+    const T* row = from + r * h;
+    const double m = mco_asc::row_sum(row, columns) / double(columns);
+    double v = 0;
+    for (int64_t i = 0; i < columns; ++i) v += (double(row[i]) - m) * (double(row[i]) - m);
+    v /= double(columns);
+    const double scale = 1 / std::sqrt(v + double(epsilon));
+    for (int64_t i = 0; i < columns; ++i) {
+      to[r * h + i] = T((double(row[i]) - m) * scale * double(g[i]) + double(b[i]));
+    }
+    means[r] = T(m);
+    variances[r] = T(v);
+  }
+}
+template <bool isReuseSource = false, class T>
+inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, const LocalTensor<T>& variance,
+                      const LocalTensor<T>& x, const LocalTensor<T>& gamma, const LocalTensor<T>& beta,
+                      const T epsilon, const LayerNormTiling& tiling, mco_asc::Where where = mco_asc::Where::here()) {
+  LayerNorm<isReuseSource>(out, mean, variance, x, gamma, beta, LocalTensor<uint8_t>(), epsilon, tiling, where);
+}
+
+template <class T, bool isBasicBlock = false>
+inline void RmsNorm(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& gamma,
+                    const LocalTensor<uint8_t>&, const T epsilon, const RmsNormTiling& tiling,
+                    mco_asc::Where where = mco_asc::Where::here()) {
+  MCO_ASC_NEED(RmsNorm, half, float);
+  const int64_t rows = int64_t(tiling.bLength) * tiling.sLength, h = tiling.hLength;
+  const int64_t columns = tiling.originalHLength ? tiling.originalHLength : h;
+  const T* from = mco_asc::array(src, rows * h, 0, "RmsNorm", where);
+  const T* g = mco_asc::array(gamma, columns, 0, "RmsNorm", where);
+  T* to = mco_asc::array(dst, rows * h, MCO_ASC_WRITE, "RmsNorm", where);
+  for (int64_t r = 0; r < rows; ++r) {
+    double square = 0;
+    for (int64_t i = 0; i < columns; ++i) square += double(from[r * h + i]) * double(from[r * h + i]);
+    const double scale = 1 / std::sqrt(square / double(columns) + double(epsilon));
+    for (int64_t i = 0; i < columns; ++i) to[r * h + i] = T(double(from[r * h + i]) * scale * double(g[i]));
+  }
+}
+template <class T, bool isBasicBlock = false>
+inline void RmsNorm(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& gamma, const T epsilon,
+                    const RmsNormTiling& tiling, mco_asc::Where where = mco_asc::Where::here()) {
+  RmsNorm<T, isBasicBlock>(dst, src, gamma, LocalTensor<uint8_t>(), epsilon, tiling, where);
+}
+
+}  // namespace AscendC

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compare and select. Bits are packed little endian, one for each element.
+#pragma once
+
+#include "mco/reduce.h"
+
+namespace mco_asc {
+
+using AscendC::CMPMODE;
+using AscendC::SELMODE;
+
+inline int64_t compare_number(CMPMODE mode) {
+  switch (mode) {
+    case CMPMODE::LT:
+      return 0;
+    case CMPMODE::GT:
+      return 1;
+    case CMPMODE::GE:
+      return 2;
+    case CMPMODE::EQ:
+      return 3;
+    case CMPMODE::NE:
+      return 4;
+    default:
+      return 5;
+  }
+}
+
+template <class T>
+inline void check_compare(const mco_asc_where& where, CMPMODE mode) {
+  static_assert(one_of<T, half, float, int32_t>,
+                "AscendC::Compare: the type of the sources is not accepted; accepted: half, float, int32_t");
+  if (std::is_same<T, int32_t>::value && mode != CMPMODE::EQ) {
+    mco_asc_refuse(&where, "mode of int32_t", "not EQ", "CMPMODE::EQ");
+  }
+}
+
+// Whole repeats of 256 bytes are compared; what is left over is not, as on the chip.
+template <class T>
+constexpr int64_t whole_repeats(int64_t count) {
+  return count * int64_t(sizeof(T)) / 256;
+}
+
+template <class D, class T>
+inline void compare(const char* name, Where where, const LocalTensor<D>& dst, const LocalTensor<T>& a,
+                    const LocalTensor<T>& b, CMPMODE mode, int64_t repeat, const BinaryRepeatParams& p) {
+  check_compare<T>(where.of(name), mode);
+  issue(Op::vcmpv, where.of(name), {operand(dst), operand(a), operand(b)},
+        {integer(repeat), integer(32 * p.src0BlkStride), integer(32 * p.src0RepStride), integer(32 * p.src1BlkStride),
+         integer(32 * p.src1RepStride)},
+        {compare_number(mode)});
+}
+
+template <class D, class T>
+inline void compare_scalar(const char* name, Where where, const LocalTensor<D>& dst, const LocalTensor<T>& src, T value,
+                           CMPMODE mode, int64_t repeat, const UnaryRepeatParams& p) {
+  check_compare<T>(where.of(name), mode);
+  issue(Op::vcmpvs, where.of(name), {operand(dst), operand(src)},
+        {integer(repeat), scalar(value), integer(32 * p.srcBlkStride), integer(32 * p.srcRepStride)},
+        {compare_number(mode)}, is_real<T> ? 2 : 0);
+}
+
+// The register of compare masks: 16 bytes of the scratch.
+constexpr int64_t kCompareMask = 12 << 10;
+inline LocalTensor<uint8_t> compare_mask() { return scratch<uint8_t>(kCompareMask, 16); }
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
+template <class D, class T>
+inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
+                    uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::compare("Compare", where, dst, src0, src1, mode, mco_asc::whole_repeats<T>(count), BinaryRepeatParams());
+}
+template <class D, class T, bool isSetMask = true>
+inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
+                    const uint64_t, uint8_t repeat, const BinaryRepeatParams& params,
+                    mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::compare("Compare", where, dst, src0, src1, mode, repeat, params);
+}
+template <class D, class T, bool isSetMask = true>
+inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
+                    const uint64_t[], uint8_t repeat, const BinaryRepeatParams& params,
+                    mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::compare("Compare", where, dst, src0, src1, mode, repeat, params);
+}
+
+#define MCO_ASC_COMPARE_TO_REGISTER(MASK)                                                                          \
+  template <class T, bool isSetMask = true>                                                                        \
+  inline void Compare(const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode, MASK,                  \
+                      const BinaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {                \
+    using mco_asc::integer;                                                                                        \
+    mco_asc::check_compare<T>(where.of("Compare"), mode);                                                          \
+    mco_asc::issue(mco_asc::Op::vcmp, where.of("Compare"), mco_asc::lanes_of<isSetMask>(mask, 1),                  \
+                   {mco_asc::operand(mco_asc::compare_mask()), mco_asc::operand(src0), mco_asc::operand(src1)},    \
+                   {integer(32 * p.src0BlkStride), integer(32 * p.src0RepStride), integer(32 * p.src1BlkStride),   \
+                    integer(32 * p.src1RepStride)},                                                                \
+                   {mco_asc::compare_number(mode)});                                                               \
+  }
+MCO_ASC_COMPARE_TO_REGISTER(const uint64_t mask)
+MCO_ASC_COMPARE_TO_REGISTER(const uint64_t mask[])
+#undef MCO_ASC_COMPARE_TO_REGISTER
+
+#define MCO_ASC_COMPARE_SCALAR(NAME)                                                                                \
+  template <class T, class D, bool isSetMask = true>                                                                \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,           \
+                   CMPMODE mode, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {                   \
+    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, mco_asc::whole_repeats<T>(count),                 \
+                            UnaryRepeatParams());                                                                   \
+  }                                                                                                                 \
+  template <class T, class D, bool isSetMask = true>                                                                \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,           \
+                   CMPMODE mode, const uint64_t, uint8_t repeat, const UnaryRepeatParams& params,                   \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                                 \
+    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, repeat, params);                                  \
+  }                                                                                                                 \
+  template <class T, class D, bool isSetMask = true>                                                                \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,           \
+                   CMPMODE mode, const uint64_t[], uint8_t repeat, const UnaryRepeatParams& params,                 \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                                 \
+    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, repeat, params);                                  \
+  }
+MCO_ASC_COMPARE_SCALAR(CompareScalar)
+MCO_ASC_COMPARE_SCALAR(Compares)
+#undef MCO_ASC_COMPARE_SCALAR
+
+template <class T>
+inline void GetCmpMask(const LocalTensor<T>& dst, mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::deliver("GetCmpMask", where, dst.template ReinterpretCast<uint16_t>(),
+                   mco_asc::compare_mask().ReinterpretCast<uint16_t>(), 8);
+}
+template <class T>
+inline void SetCmpMask(const LocalTensor<T>& src, mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::deliver("SetCmpMask", where, mco_asc::compare_mask().ReinterpretCast<uint16_t>(),
+                   src.template ReinterpretCast<uint16_t>(), 8);
+}
+
+}  // namespace AscendC
+
+namespace mco_asc {
+
+template <class T, class U>
+inline void select(Where where, const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& a,
+                   const LocalTensor<T>& b, SELMODE mode, const Lanes& lanes, const BinaryRepeatParams& p) {
+  static_assert(one_of<T, half, float>, "AscendC::Select: the type is not accepted; accepted: half, float");
+  const mco_asc_where here = where.of("Select");
+  if (mode == SELMODE::VSEL_TENSOR_SCALAR_MODE) {
+    mco_asc_refuse(&here, "mode", "VSEL_TENSOR_SCALAR_MODE with two tensors", "a scalar, or VSEL_TENSOR_TENSOR_MODE");
+  }
+  issue(Op::vsel, here, lanes, {operand(dst), operand(sel), operand(a), operand(b)},
+        {integer(32 * p.dstBlkStride), integer(32 * p.dstRepStride), integer(32 * p.src0BlkStride),
+         integer(32 * p.src0RepStride), integer(32 * p.src1BlkStride), integer(32 * p.src1RepStride)},
+        {mode == SELMODE::VSEL_CMPMASK_SPR ? 0 : 2});
+}
+
+template <class T, class U>
+inline void select_scalar(Where where, const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& a,
+                          T value, SELMODE mode, const Lanes& lanes, const BinaryRepeatParams& p) {
+  static_assert(one_of<T, half, float>, "AscendC::Select: the type is not accepted; accepted: half, float");
+  issue(Op::vsels, where.of("Select"), lanes, {operand(dst), operand(sel), operand(a)},
+        {scalar(value), integer(32 * p.dstBlkStride), integer(32 * p.dstRepStride), integer(32 * p.src0BlkStride),
+         integer(32 * p.src0RepStride)},
+        {mode == SELMODE::VSEL_CMPMASK_SPR ? 0 : 1}, 1);
+}
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
+template <class T, class U>
+inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& src0,
+                   const LocalTensor<T>& src1, SELMODE mode, uint32_t count,
+                   mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::select(where, dst, sel, src0, src1, mode, mco_asc::count_of(count), BinaryRepeatParams());
+}
+template <class T, class U>
+inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& src0,
+                   mco_asc::same_t<T> src1, SELMODE mode, uint32_t count,
+                   mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::select_scalar(where, dst, sel, src0, src1, mode, mco_asc::count_of(count), BinaryRepeatParams());
+}
+#define MCO_ASC_SELECT(MASK)                                                                                        \
+  template <class T, class U, bool isSetMask = true>                                                                \
+  inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& src0,              \
+                     const LocalTensor<T>& src1, SELMODE mode, MASK, uint8_t repeat, const BinaryRepeatParams& p,   \
+                     mco_asc::Where where = mco_asc::Where::here()) {                                               \
+    mco_asc::select(where, dst, sel, src0, src1, mode, mco_asc::lanes_of<isSetMask>(mask, repeat), p);              \
+  }                                                                                                                 \
+  template <class T, class U, bool isSetMask = true>                                                                \
+  inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& src0,              \
+                     mco_asc::same_t<T> src1, SELMODE mode, MASK, uint8_t repeat, const BinaryRepeatParams& p,      \
+                     mco_asc::Where where = mco_asc::Where::here()) {                                               \
+    mco_asc::select_scalar(where, dst, sel, src0, src1, mode, mco_asc::lanes_of<isSetMask>(mask, repeat), p);       \
+  }
+MCO_ASC_SELECT(uint64_t mask)
+MCO_ASC_SELECT(const uint64_t mask[])
+#undef MCO_ASC_SELECT
+// By the register that Compare without a destination wrote.
+template <class T, SELMODE mode = SELMODE::VSEL_CMPMASK_SPR>
+inline void Select(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint8_t repeat,
+                   const BinaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::select(where, dst, mco_asc::compare_mask(), src0, src1, mode,
+                  mco_asc::Lanes{MCO_ASC_REGISTER, 0, 0, repeat}, p);
+}
+
+}  // namespace AscendC
