@@ -14,6 +14,7 @@ from ms_custom_ops.engine.native import (
     load,
     put_in_table,
     run,
+    runner,
     set_isa,
     set_num_threads,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "run",
     "run_checked",
     "set_check",
+    "runner",
     "set_isa",
     "set_num_threads",
 ]

@@ -35,7 +35,7 @@ def run_primitive(
         return run_launch(call, compiled, arrays)
     program = compiled.program
     given = {name: np.ascontiguousarray(x) for name, x in arrays.items() if x is not None}
-    feed = [_as_kernel(given[n], program.buffers[i]) for n, i in zip(compiled.inputs, program.inputs, strict=True)]
+    feed = [kernel_array(given[n], program.buffers[i]) for n, i in zip(compiled.inputs, program.inputs, strict=True)]
     outputs = engine.run(program, feed, engine=engine_name)
     return {name: x.reshape(shape) for (name, shape, _), x in zip(call.outputs, outputs, strict=True)}
 
@@ -66,7 +66,7 @@ def run_public(
     return finish(steps, arrays, run_primitive(call, prepare(steps, arrays), engine_name))
 
 
-def _as_kernel(array: np.ndarray, buffer: ir.Buffer) -> np.ndarray:
+def kernel_array(array: np.ndarray, buffer: ir.Buffer) -> np.ndarray:
     """In the shape that the kernel gave the tensor: it may see (B, S) as (B*S,), the bytes are the same."""
     shape = tuple(buffer.shape)
     whole = all(isinstance(d, int) and d >= 0 for d in shape)

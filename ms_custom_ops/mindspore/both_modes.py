@@ -52,30 +52,30 @@ def call_and_gradients(
     chips.set_soc(soc)
     try:
         net = _Call(spec, tuple(n in arrays for n in names), attrs)
-        tensors = [_tensor(arrays[n]) for n in given]
+        tensors = [as_tensor(arrays[n]) for n in given]
         found = net(*tensors)
         outputs = found if isinstance(found, (tuple, list)) else (found,)
-        result = {ret.name: _array(x) for ret, x in zip(spec.returns, outputs, strict=True)}
+        result = {ret.name: as_array(x) for ret, x in zip(spec.returns, outputs, strict=True)}
         if wrt:
-            sens = tuple(_tensor(d) for d in douts)
+            sens = tuple(as_tensor(d) for d in douts)
             gradient = ops.GradOperation(get_all=True, sens_param=True)(net)
             grads = gradient(*tensors, sens if len(sens) > 1 else sens[0])
             for name, grad in zip(given, grads, strict=True):
                 if name in wrt:
-                    result[f"gradient of {name}"] = _array(grad)
+                    result[f"gradient of {name}"] = as_array(grad)
         return result
     finally:
         ms.set_context(mode=before)
         chips.set_soc(chip)
 
 
-def _tensor(array: np.ndarray) -> Tensor:
+def as_tensor(array: np.ndarray) -> Tensor:
     if array.dtype == ml_dtypes.bfloat16:
         return Tensor(array.astype(np.float32)).astype(ms.bfloat16)
     return Tensor(np.ascontiguousarray(array))
 
 
-def _array(x: Tensor) -> np.ndarray:
+def as_array(x: Tensor) -> np.ndarray:
     if x.dtype == ms.bfloat16:
         return ops.cast(x, ms.float32).asnumpy().astype(ml_dtypes.bfloat16)
     return x.asnumpy()

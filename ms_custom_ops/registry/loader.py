@@ -72,7 +72,8 @@ class UserFolder:
         impl = spec.impl
         ascendc = impl.ascendc and replace(impl.ascendc, project=self._full(impl.ascendc.project))
         impl = Impl(self._full(impl.entry), impl.kernel_name, self._full(impl.golden), self._full(impl.tiling), ascendc)
-        return replace(spec, impl=impl, package=self.package)
+        composition = self._full(spec.composition) if spec.composition else ""
+        return replace(spec, impl=impl, package=self.package, composition=composition)
 
     def _full(self, dotted: str) -> str:
         """A name whose first part is a folder or file of the root is meant there, any other one is absolute."""

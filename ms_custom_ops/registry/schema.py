@@ -49,6 +49,7 @@ OUR_TOP = (
     "status",
     "cases",
     "public",
+    "composition",
 )
 MS_ARG = ("dtype", "default", "prim_init", "type_cast", "arg_handler", "disable_tensor_to_scalar")
 OUR_ARG = ("shape", "doc")

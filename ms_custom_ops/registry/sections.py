@@ -48,7 +48,15 @@ def read_sections(reader: OpReader, args: tuple[ArgSpec, ...], returns: tuple[Re
         "status": read_status(reader),
         "cases": read_cases(reader, args),
         "doc": reader.string(reader.raw, "doc", ()).strip(),
+        "composition": read_composition(reader),
     }
+
+
+def read_composition(reader: OpReader) -> str:
+    value = reader.string(reader.raw, "composition", ())
+    if value and not _ENTRY.match(value):
+        reader.bad(("composition",), f"composition is '{value}'; accepted: \"package.module:function\"")
+    return value
 
 
 def _given_name(reader: OpReader, key: str, default: str) -> str:

@@ -202,6 +202,8 @@ class OpSpec:
     public: PublicSpec | None = None
     """What the public function takes, where it is not the primitive."""
     package: str = "ms_custom_ops"
+    composition: str = ""
+    """"module:function" of the same op in MindSpore's own operators, for comparison; "" where there is none."""
 
     @property
     def tensors(self) -> tuple[ArgSpec, ...]:

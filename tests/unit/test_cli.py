@@ -17,7 +17,9 @@ from ms_custom_ops import compiler
 from ms_custom_ops.cache import entries
 from ms_custom_ops.cli import main
 
-VERBS = ("cache", "check", "compile", "doctor", "gen", "info", "install", "list", "new", "run", "test")
+VERBS = (
+    "bench", "cache", "check", "compile", "doc", "doctor", "gen", "info", "install", "list", "new", "run", "test",
+)  # fmt: skip
 
 
 def command(*arguments: object) -> Result:
@@ -110,6 +112,7 @@ def test_compile_in_processes_gives_the_same_manifest(folder, tmp_path):
     assert (tmp_path / "one" / "manifest.json").read_bytes() == (tmp_path / "two" / "manifest.json").read_bytes()
 
 
+@pytest.mark.nightly
 def test_compile_on_a_dask_cluster_gives_the_same_manifest(folder, tmp_path):
     distributed = pytest.importorskip("distributed")
     assert command("--ops", folder, "compile", "my_op", "--out", tmp_path / "one").exit_code == 0
@@ -196,3 +199,29 @@ def test_doctor_names_another_package_of_this_name(tmp_path, monkeypatch):
     assert result.exit_code == 1
     (line,) = [line for line in result.output.splitlines() if line.startswith("bad   clash")]
     assert str(tmp_path / "ms_custom_ops") in line and "one virtual environment for each" in line
+
+
+def test_bench_times_every_case_and_keeps_a_history(folder, tmp_path):
+    history = tmp_path / "history.jsonl"
+    result = command("--ops", folder, "bench", "my_op", "--repeats", "2", "--json", "--history", history)
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.output)["figures"]
+    assert [row["case"] for row in figures] == ["one_block", "rows", "rows_f32", "longest"]
+    assert all(row["by"] == "engine" and 0 < row["min_ms"] <= row["median_ms"] for row in figures)
+    assert [json.loads(line)["case"] for line in history.read_text().splitlines()] == [row["case"] for row in figures]
+
+
+def test_bench_beside_the_composition(tmp_path, monkeypatch):
+    pytest.importorskip("mindspore")
+    monkeypatch.chdir(tmp_path)
+    result = command("bench", "flash_attention", "--case", "one_token", "--repeats", "1", "--json")
+    figures = json.loads(result.output)["figures"]
+    assert [row["by"] for row in figures] == ["engine", "mindspore: op", "mindspore: composition"]
+
+
+def test_doc_writes_a_page_per_op(folder, tmp_path):
+    result = command("--ops", folder, "doc", "my_op", "--out", tmp_path / "pages")
+    assert result.exit_code == 0
+    text = (tmp_path / "pages" / "my_op.md").read_text()
+    assert "| one_block | F16 | M=1 N=16 |" in text and "| float16 | 0.00195 |" in text
+    assert not (tmp_path / "pages" / "index.md").exists()

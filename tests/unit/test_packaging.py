@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import configparser
-import re
 import shutil
 import subprocess
 import sys
@@ -87,21 +86,6 @@ def test_importing_an_op_folder_from_the_checkout_is_refused(folder):
     assert done.returncode != 0
     assert "ImportError" in done.stderr
     assert f"ms_custom_ops.{folder}" in done.stderr
-
-
-def test_readme_example_runs(tmp_path):
-    """The README's Python block, the same in both languages, runs as it stands."""
-    pytest.importorskip("mindspore")
-    blocks = {}
-    for name in ("README.md", "README_CN.md"):
-        (blocks[name],) = re.findall(r"```python\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
-    code = {name: re.sub(r"#.*", "", block) for name, block in blocks.items()}
-    assert code["README.md"] == code["README_CN.md"]
-    program = tmp_path / "readme_example.py"
-    check = "assert dq.shape == q.shape and np.abs(dq.asnumpy()).max() > 0\n"
-    program.write_text(blocks["README.md"] + check)
-    done = run(str(program), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
 
 
 def test_version_has_one_source():

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,10 +71,39 @@ def test_example_files() -> None:
     assert {name for name in sources(EXAMPLE) if not name.startswith("mco_generated_")} == FILES
 
 
-def test_copy_of_the_example(tmp_path: Path) -> None:
+PAGE = ROOT / "docs" / "first_op.md"
+
+
+def files_of_the_page() -> dict[str, str]:
+    """Titled blocks of the page, by their titles, with what they include."""
+    found = re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```', PAGE.read_text(), re.M | re.S)
+    return {name: re.sub(r'^--8<-- "([^"]+)"\n', lambda m: (ROOT / m.group(1)).read_text(), text, flags=re.M)
+            for name, text in found}  # fmt: skip
+
+
+def test_someone_who_follows_only_the_page_of_a_first_op(tmp_path: Path) -> None:
+    """Writes the files that it names, gives its commands in its order, and touches nothing else."""
     pytest.importorskip("mindspore")
     before = contents(ROOT / "ms_custom_ops")
-    Copy(tmp_path / "anywhere", sys.executable).walk()
+    copy, written = Copy(tmp_path / "my_ops", sys.executable), files_of_the_page()
+    shutil.rmtree(copy.folder)
+    commands = [line for block in re.findall(r"^```bash\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+                for line in block.splitlines()]  # fmt: skip
+    assert commands[0] == "mkdir -p my_ops && cd my_ops" and "python train.py" in commands
+    copy.folder.mkdir()
+    for name, text in written.items():
+        (copy.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (copy.folder / name).write_text(text)
+    printed = {}
+    for command in commands[1:]:
+        program, *arguments = command.split()
+        printed[command] = copy.verb(*arguments) if program == "ms-custom-ops" else copy.run(*arguments)
+    assert printed["ms-custom-ops check"] == "2 op(s) checked, no finding\n"
+    assert "gradient        6 comparison(s)  good" in printed["ms-custom-ops test rms_norm --only golden"]
+    assert ", 0 failed, 0 error(s)" in printed["ms-custom-ops test"]
+    assert printed["python train.py"].startswith("loss ")
+    generated = {"mco_generated_my_ops.py", "mco_generated_my_ops_primitives.py"}
+    assert sources(copy.folder) == FILES - {"README.md"} | generated
     assert contents(ROOT / "ms_custom_ops") == before
     assert list((tmp_path / "cache").iterdir()), "the Programs of the ops are in the cache"
 
