@@ -12,6 +12,15 @@ ROOT = Path(__file__).resolve().parents[1]
 ABOVE = {"contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md"}
 
 
+def on_config(config):
+    """Pages that the navigation does not name yet stand at its end."""
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    more = [{p.stem: p.name} for p in sorted((ROOT / "docs").glob("*.md")) if f": {p.name}\n" not in text]
+    if more:
+        config.nav.append({"More": more})
+    return config
+
+
 def on_files(files, config):
     """Adds the generated pages."""
     from ms_custom_ops.batch.docs import pages
