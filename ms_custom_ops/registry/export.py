@@ -148,13 +148,14 @@ def _forms(shapes: Any) -> str:
 
 
 def function_source(name: str) -> ast.FunctionDef | None:
-    """Syntax tree of a public function, found without importing MindSpore; None where there is none of this name."""
-    for path in sorted((Path(__file__).parents[1] / "mindspore").glob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        if f"def {name}(" in text and path.stem != "patch":
-            for node in ast.parse(text).body:
-                if isinstance(node, ast.FunctionDef) and node.name == name:
-                    return node
+    """Syntax tree of the function that ``mindspore/ops.py`` imports under a name, found without importing MindSpore; None
+    where it imports none."""
+    folder = Path(__file__).parents[1] / "mindspore"
+    for node in ast.parse((folder / "ops.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module and any(alias.name == name for alias in node.names):
+            text = (folder / f"{node.module.rpartition('.')[2]}.py").read_text(encoding="utf-8")
+            found = (n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == name)
+            return next(found, None)
     return None
 
 
