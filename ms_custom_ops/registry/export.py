@@ -148,7 +148,7 @@ def _forms(shapes: Any) -> str:
 
 
 def function_source(name: str) -> ast.FunctionDef | None:
-    """Syntax tree of the function that ``mindspore/ops.py`` imports under a name, found without importing MindSpore; None
+    """Syntax tree of the function that ``mindspore/ops.py`` imports under a name, without importing MindSpore; None
     where it imports none."""
     folder = Path(__file__).parents[1] / "mindspore"
     for node in ast.parse((folder / "ops.py").read_text(encoding="utf-8")).body:
