@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import configparser
+import re
 import shutil
 import subprocess
 import sys
@@ -57,26 +58,40 @@ def wheel_files(tmp_path_factory) -> set[str]:
     return set(zipfile.ZipFile(wheel).namelist())
 
 
+DATA = (".yaml", ".md", ".tmpl", ".typed", ".pyi", ".h", ".inc", ".cc", ".cpp", ".hpp")
+SHARED = "ms_custom_ops-{version}.data/data/share/ms_custom_ops/"
+
+
 def expected_in_wheel(name: str) -> str | None:
     """Where a file of the checkout has to be inside the wheel, None if it is no part of the package."""
-    top, *rest = Path(name).parts
-    if not rest or Path(name).suffix not in (".py", ".yaml", ".md"):
+    path = Path(name)
+    top, *rest = path.parts
+    if not rest or (path.suffix not in (".py", *DATA) and path.name != "py.typed"):
         return None
     if top in OP_FOLDERS:
         return f"ms_custom_ops/{name}"
+    if top in ("docs", "examples"):
+        return SHARED.format(version=ms_custom_ops.__version__) + name
     return name if top == "ms_custom_ops" else None
 
 
 def test_wheel_holds_every_package_file_of_git(wheel_files):
     expected = {path for name in git_files() if (path := expected_in_wheel(name))}
     assert expected, "git lists no package file"
-    assert not expected - wheel_files
+    assert sorted(expected - wheel_files) == []
 
 
 def test_wheel_holds_nothing_else(wheel_files):
     expected = {path for name in git_files() if (path := expected_in_wheel(name))}
     extra = {name for name in wheel_files - expected if ".dist-info/" not in name}
     assert len(extra) == 1 and extra.pop().startswith("ms_custom_ops/_engine."), extra
+
+
+def test_type_checkers_see_every_name_of_the_package():
+    stub = (ROOT / "ms_custom_ops" / "__init__.pyi").read_text()
+    named = {a or b for a, b in re.findall(r" as (\w+)|^(\w+) = ", stub, re.M)}
+    assert {"ops", "nn", "tik", "load", "patch", "testing", "get_soc", "compile_op"} <= named
+    assert named <= set(ms_custom_ops.__all__)
 
 
 @pytest.mark.parametrize("folder", OP_FOLDERS)
