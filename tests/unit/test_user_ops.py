@@ -68,7 +68,8 @@ class Copy:
 
 
 def test_example_files() -> None:
-    assert {name for name in sources(EXAMPLE) if not name.startswith("mco_generated_")} == FILES
+    there = {name for name in sources(EXAMPLE) if not name.startswith("mco_generated_")}
+    assert {name for name in there if "/ascendc/" not in name} == FILES
 
 
 PAGE = ROOT / "docs" / "first_op.md"
@@ -92,6 +93,7 @@ def test_someone_who_follows_only_the_page_of_a_first_op(tmp_path: Path) -> None
     assert commands[0] == "mkdir -p my_ops && cd my_ops" and "python train.py" in commands
     copy.folder.mkdir()
     for name, text in written.items():
+        text = re.sub(r"    ascendc: .*\n", "", text)  # as the page says
         (copy.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (copy.folder / name).write_text(text)
     printed = {}
