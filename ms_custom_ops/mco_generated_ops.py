@@ -190,10 +190,10 @@ def flash_attention_grad(
     softmax_max: Tensor, softmax_sum: Tensor, d_softmax_max: Tensor, d_softmax_sum: Tensor,
     attn_mask: Tensor | None = None, real_shift: Tensor | None = None, drop_mask: Tensor | None = None,
     actual_seq_qlen: Tensor | None = None, actual_seq_kvlen: Tensor | None = None,
-    seed_words: Tensor | None = None, *, scale_value: float = 1.0, keep_prob: float = 1.0, seed: int = 0,
-    sparse_mode: int = 0, pre_tokens: int = 2147483647, next_tokens: int = 2147483647,
-    prev_block_num: int = 65536, next_block_num: int = 65536, tiling_stgy_name: str = "auto",
-    high_precision: bool = True) -> tuple[Tensor, ...]:
+    seed_words: Tensor | None = None, row_bounds: Tensor | None = None, *, scale_value: float = 1.0,
+    keep_prob: float = 1.0, seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647,
+    next_tokens: int = 2147483647, prev_block_num: int = 65536, next_block_num: int = 65536,
+    tiling_stgy_name: str = "auto", high_precision: bool = True) -> tuple[Tensor, ...]:
     """Gradient of flash_attention for query, key, value and real_shift, from those of its three results.
 
     The weights are recomputed from softmax_max and softmax_sum, block by block; masks, dropout and bias must
@@ -217,6 +217,8 @@ def flash_attention_grad(
         actual_seq_kvlen: (BP) I32, optional. key length of each batch, padded to BP with anything
         seed_words: (8) I32, optional. low and high word of a 64-bit seed, then padding; takes the place of
             seed
+        row_bounds: (2, S1P) I32, optional. first and one past the last key that each row sees, both non-
+            decreasing along the rows; of all batches
         scale_value: float, default 1.0. factor on the scores, applied inside
         keep_prob: float, default 1.0. probability to keep a weight; kept ones are divided by it
         seed: int, default 0. seed of the counter-based dropout
@@ -254,24 +256,28 @@ def flash_attention_grad(
             * pre_tokens + next_tokens >= 0 or sparse_mode != 4: the band must not be empty
             * prev_block_num >= 0 and next_block_num >= 0: counts of blocks
             * tiling_stgy_name in ('auto', 'sparse', 'wukong', 'xunfei'): the known tiling strategies
+            * not present(row_bounds) or (S1 < 16777216 and S2 < 16777216): float32 tells positions apart up
+                to 2^24
             * high_precision or dtype(query) != 'BF16': bfloat16 always accumulates in float32
         OpDtypeError: the chip or the op does not have the dtype combination.
     """
     present = (
         attn_mask is not None, real_shift is not None, drop_mask is not None, actual_seq_qlen is not None,
-        actual_seq_kvlen is not None, seed_words is not None)
+        actual_seq_kvlen is not None, seed_words is not None, row_bounds is not None)
     attn_mask = ABSENT if attn_mask is None else attn_mask
     real_shift = ABSENT if real_shift is None else real_shift
     drop_mask = ABSENT if drop_mask is None else drop_mask
     actual_seq_qlen = ABSENT if actual_seq_qlen is None else actual_seq_qlen
     actual_seq_kvlen = ABSENT if actual_seq_kvlen is None else actual_seq_kvlen
     seed_words = ABSENT if seed_words is None else seed_words
+    row_bounds = ABSENT if row_bounds is None else row_bounds
     primitive = prim_cache(FlashAttentionGrad)(
         present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
         next_block_num, tiling_stgy_name, high_precision)
     return primitive(
         query, key, value, attention_out, d_attention_out, softmax_max, softmax_sum, d_softmax_max,
-        d_softmax_sum, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words)
+        d_softmax_sum, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words,
+        row_bounds)
 
 
 def lightning_indexer(
@@ -611,10 +617,11 @@ def ssd_chunk_scan_grad(
 def flash_attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
     real_shift: Tensor | None = None, drop_mask: Tensor | None = None, actual_seq_qlen: Tensor | None = None,
-    actual_seq_kvlen: Tensor | None = None, seed_words: Tensor | None = None, *, scale_value: float = 1.0,
-    keep_prob: float = 1.0, seed: int = 0, sparse_mode: int = 0, pre_tokens: int = 2147483647,
-    next_tokens: int = 2147483647, prev_block_num: int = 65536, next_block_num: int = 65536,
-    tiling_stgy_name: str = "auto", high_precision: bool = True) -> tuple[Tensor, ...]:
+    actual_seq_kvlen: Tensor | None = None, seed_words: Tensor | None = None,
+    row_bounds: Tensor | None = None, *, scale_value: float = 1.0, keep_prob: float = 1.0, seed: int = 0,
+    sparse_mode: int = 0, pre_tokens: int = 2147483647, next_tokens: int = 2147483647,
+    prev_block_num: int = 65536, next_block_num: int = 65536, tiling_stgy_name: str = "auto",
+    high_precision: bool = True) -> tuple[Tensor, ...]:
     """Fused attention: softmax(scale_value * query @ key^T + real_shift, masked) @ value, without the S1 x S2
     matrix in memory.
 
@@ -634,6 +641,8 @@ def flash_attention(
         actual_seq_kvlen: (BP) I32, optional. key length of each batch, padded to BP with anything
         seed_words: (8) I32, optional. low and high word of a 64-bit seed, then padding; takes the place of
             seed
+        row_bounds: (2, S1P) I32, optional. first and one past the last key that each row sees, both non-
+            decreasing along the rows; of all batches
         scale_value: float, default 1.0. factor on the scores, applied inside
         keep_prob: float, default 1.0. probability to keep a weight; kept ones are divided by it
         seed: int, default 0. seed of the counter-based dropout
@@ -670,23 +679,27 @@ def flash_attention(
             * pre_tokens + next_tokens >= 0 or sparse_mode != 4: the band must not be empty
             * prev_block_num >= 0 and next_block_num >= 0: counts of blocks
             * tiling_stgy_name in ('auto', 'sparse', 'wukong', 'xunfei'): the known tiling strategies
+            * not present(row_bounds) or (S1 < 16777216 and S2 < 16777216): float32 tells positions apart up
+                to 2^24
             * high_precision or dtype(query) != 'BF16': bfloat16 always accumulates in float32
         OpDtypeError: the chip or the op does not have the dtype combination.
     """
     present = (
         attn_mask is not None, real_shift is not None, drop_mask is not None, actual_seq_qlen is not None,
-        actual_seq_kvlen is not None, seed_words is not None)
+        actual_seq_kvlen is not None, seed_words is not None, row_bounds is not None)
     attn_mask = ABSENT if attn_mask is None else attn_mask
     real_shift = ABSENT if real_shift is None else real_shift
     drop_mask = ABSENT if drop_mask is None else drop_mask
     actual_seq_qlen = ABSENT if actual_seq_qlen is None else actual_seq_qlen
     actual_seq_kvlen = ABSENT if actual_seq_kvlen is None else actual_seq_kvlen
     seed_words = ABSENT if seed_words is None else seed_words
+    row_bounds = ABSENT if row_bounds is None else row_bounds
     primitive = prim_cache(FlashAttention)(
         present, scale_value, keep_prob, seed, sparse_mode, pre_tokens, next_tokens, prev_block_num,
         next_block_num, tiling_stgy_name, high_precision)
     return primitive(
-        query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words)
+        query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words,
+        row_bounds)
 
 
 def mamba3_chunk_scan(

@@ -69,7 +69,7 @@ class FlashAttentionGrad(OpPrimitive):
         def bprop(
             query, key, value, attention_out, d_attention_out, softmax_max, softmax_sum, d_softmax_max,
             d_softmax_sum, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words,
-            out, dout):
+            row_bounds, out, dout):
             return no_gradient("flash_attention_grad")
 
         return bprop
@@ -148,14 +148,15 @@ class FlashAttention(OpPrimitive):
 
         def bprop(
             query, key, value, attn_mask, real_shift, drop_mask, actual_seq_qlen, actual_seq_kvlen,
-            seed_words, out, dout):
+            seed_words, row_bounds, out, dout):
             grad_query, grad_key, grad_value, grad_real_shift = flash_attention_grad(
                 query, key, value, out[0], dout[0], out[1], out[2], dout[1], dout[2], attn_mask, real_shift,
-                drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words)
+                drop_mask, actual_seq_qlen, actual_seq_kvlen, seed_words, row_bounds)
             return (
                 grad_query, grad_key, grad_value, ops.zeros_like(attn_mask),
                 ops.cast(grad_real_shift, real_shift.dtype), ops.zeros_like(drop_mask),
-                ops.zeros_like(actual_seq_qlen), ops.zeros_like(actual_seq_kvlen), ops.zeros_like(seed_words))
+                ops.zeros_like(actual_seq_qlen), ops.zeros_like(actual_seq_kvlen), ops.zeros_like(seed_words),
+                ops.zeros_like(row_bounds))
 
         return bprop
 

@@ -53,6 +53,7 @@ class AttentionProblem:
     has_real_shift: bool = False
     has_drop_mask: bool = False
     has_seed_words: bool = False
+    has_row_bounds: bool = False
 
     @property
     def has_masks(self) -> bool:

@@ -43,6 +43,8 @@ def _step(x: np.ndarray, step: Step, computed: Arrays) -> np.ndarray:
         return np.concatenate([x, np.repeat(x[-1:], rest[0])])
     if kind == "corner":
         return x[..., : rest[0], : rest[1]]
+    if kind == "swap":
+        return np.swapaxes(x, 0, 1)
     if kind == "batch":
         return x[None]
     if kind == "unbatch":

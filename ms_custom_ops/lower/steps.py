@@ -11,6 +11,7 @@ A step is a tuple: its kind, then numbers, so that a graph compiler takes it for
     ("broadcast", shape)
     ("repeat", count)               the last value of a vector, ``count`` times more
     ("corner", rows, columns)       the first ones of both last axes
+    ("swap",)                       both leading axes exchanged
     ("batch",), ("unbatch",)        an axis of 1 in front; without it
     ("take", index, axis)           places of an axis in the order of ``index``, a computed tensor
     ("keep", index, axis)           zeros where ``index``, a computed tensor, is false
@@ -85,6 +86,9 @@ class Chain:
 
     def unbatch(self, wanted: bool) -> Chain:
         return self._with(("unbatch",), self.shape[1:]) if wanted else self
+
+    def swap(self) -> Chain:
+        return self._with(("swap",), (self.shape[1], self.shape[0], *self.shape[2:]))
 
     def cast(self, dtype: str) -> Chain:
         return self if dtype == self.dtype else self._with(("cast", dtype), dtype=dtype)

@@ -17,6 +17,8 @@ def compute(function, tensors, sources, parameters):
         given = given + (tensors[source] if isinstance(source, int) else source,)
     if function == "trapezoid":
         return _trapezoid(given[0], given[1], given[2] if len(given) > 2 else None, parameters)
+    if function == "row_bounds":
+        return (_row_bounds(given[0], given[1], parameters),)
     bounds = ops.cast(ops.stop_gradient(given[0]), mstype.int32)
     if function == "packed_places":
         return _packed_places(bounds, parameters)
@@ -64,6 +66,30 @@ def _step_places(bounds, parameters):
     start = ops.gather(bounds, owner, 0)
     place = (ops.floor_div(start, chunk) + owner) * chunk + step - start
     return (ops.select(known, place, ops.zeros_like(place) + slots * chunk),)
+
+
+def _starts(ends, most):
+    """(sequences + 2,) first positions of sequences from inclusive prefix sums; the last two are the end."""
+    ends = ops.clip_by_value(ops.cast(ops.stop_gradient(ends), mstype.int32), _int_tensor(0), _int_tensor(most))
+    sequences = ends.shape[0]
+    before = ops.less_equal(ops.expand_dims(_range(sequences), 0), ops.expand_dims(_range(sequences), 1))
+    ends = ops.cast(before, mstype.int32) * ops.expand_dims(ends, 0)
+    ends = ops.cast(ops.amax(ops.cast(ends, mstype.float32), 1), mstype.int32)
+    return ops.concat((ops.zeros((1,), mstype.int32), ends, ends[-1:]), 0)
+
+
+def _row_bounds(q_ends, kv_ends, parameters):
+    """As :func:`ms_custom_ops.op_impl.flash_attention.packed.row_bounds`."""
+    queries, keys, upper, lower = parameters
+    q_start, kv_start = _starts(q_ends, queries), _starts(kv_ends, keys)
+    rows = _range(queries + -queries % 16)
+    behind = ops.expand_dims(rows, 1) >= ops.expand_dims(q_start[1:-1], 0)
+    owner = ops.cast(ops.cast(behind, mstype.int32).sum(1), mstype.int32)
+    q0, q1 = ops.gather(q_start, owner, 0), ops.gather(q_start, owner + 1, 0)
+    k0, k1 = ops.gather(kv_start, owner, 0), ops.gather(kv_start, owner + 1, 0)
+    at = k0 + rows - q0 + (k1 - k0) - (q1 - q0)
+    low = ops.minimum(ops.maximum(at - lower, k0), k1)
+    return ops.stack((low, ops.minimum(ops.maximum(at + upper + 1, low), k1)), 0)
 
 
 def owner_of(at, bounds, sequences):

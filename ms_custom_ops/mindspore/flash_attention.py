@@ -125,17 +125,19 @@ def flash_attention(
     tiling_stgy_name: str = "auto",
     high_precision: bool = True,
     compute_dtype: str | None = None,
+    layout: str = "BNSD",
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Scaled dot-product attention without the S1 x S2 matrix in memory; layout BNSD.
+    """Scaled dot-product attention without the S1 x S2 matrix in memory; layout BNSD, or TND for packed sequences.
 
     ``attention_out = dropout(softmax(mask(scale_value * query @ key^T + real_shift))) @ value``
     (op_impl/flash_attention/README.md has the formulas and the order of the masks).
 
     Args:
-        query: (B, N1, S1, D), float16, or bfloat16 on split-core chips; float32 with ``compute_dtype``. D from 1 to
-            256.
-        key: (B, N2, S2, D), dtype of query; N1 is a multiple of N2 (grouped heads).
-        value: shape and dtype of key.
+        query: (B, N1, S1, D), TND: (T1, N1, D), float16, or bfloat16 on split-core chips; float32 with
+            ``compute_dtype``. D from 1 to 256.
+        key: (B, N2, S2, D), TND: (T2, N2, D), dtype of query; N1 is a multiple of N2 (grouped heads).
+        value: shape and dtype of key, but for a head size of its own, Dv from 1 to 256; the narrower heads are padded
+            with zeros to the wider.
         attn_mask: bool, uint8 or float16, broadcastable to (B, N1, S1, S2); 1 = masked, 0 = kept. Other values of a
             float16 mask are refused in PYNATIVE mode and count as 1 in a graph, which cannot see them: what is
             added to the scores, such as a mask of 0 and -inf, is ``attn_bias``.
@@ -144,7 +146,7 @@ def flash_attention(
         drop_mask: bool, uint8 or float16, (B, N1, S1, S2); 1 = kept. Takes the place of ``seed``; what is
             kept is divided by ``keep_prob``.
         actual_seq_qlen: int32 or int64 tensor (B,) or a list of B ints: tokens of query in each batch, 0 to
-            S1.
+            S1. TND: inclusive prefix sums of the lengths of the sequences, needed; each sees its own keys.
         actual_seq_kvlen: the same for key and value, 0 to S2. What a length, mask or band hides from a row has no
             influence on its results and gradients, whatever it holds (NaN, Inf).
         attn_bias: ``real_shift`` in any shape that broadcasts to (B, N1, S1, S2): added to the scaled scores, with a
@@ -170,9 +172,11 @@ def flash_attention(
         compute_dtype: "float16" or "bfloat16": query, key and value of float32 are rounded to it, and attention_out is
             float32 where query is; gradients pass through the same rounding. Beyond 65504, float16 holds infinity.
             None refuses float32.
+        layout: "BNSD" or "TND". TND takes no mask, bias, drop mask or window of blocks; the modes and dropout by seed
+            apply, modes within each sequence.
 
     Returns:
-        attention_out, shape and dtype of query; softmax_max and softmax_sum, float32 (B, N1, S1), of the
+        attention_out, query with heads of size Dv; softmax_max and softmax_sum, float32 (B, N1, S1) or (N1, T1), of the
         scaled scores with the natural exponent. A row with all keys masked has 0 in all three and gradient 0.
         Gradients flow from all three to query, key, value and real_shift; a loss on the log-sum-exp is one on
         ``softmax_max + log(softmax_sum)``. With B, N1, S1 or S2 = 0 the outputs are
@@ -213,6 +217,7 @@ def flash_attention(
         "next_block_num": next_block_num,
         "tiling_stgy_name": tiling_stgy_name,
         "high_precision": high_precision,
+        "layout": layout,
     }
     out, softmax_max, softmax_sum = lowered("flash_attention", mco_generated_ops.flash_attention, given, attrs)
     if wide:

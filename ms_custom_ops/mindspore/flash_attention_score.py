@@ -10,27 +10,24 @@ from mindspore.common import dtype as mstype
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.lowered import about, operand_of
-from ms_custom_ops.mindspore.score_plan import OP, check
+from ms_custom_ops.mindspore.score_plan import OP, PACKED, check
 
 _BITS = Tensor(np.array([1, 2, 4, 8, 16, 32, 64, 128], np.uint8))
 
 
 @ops.constexpr
-def _plan(operands, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens):
+def _plan(operands, lengths, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens):
     names = ("query", "key", "value", "real_shift", "drop_mask", "attn_mask")
     named = {name: operand_of(entry) for name, entry in zip(names, operands, strict=True)}
-    return check(named, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens)
+    ends = {
+        name: operand_of(entry) for name, entry in zip(("actual_seq_qlen", "actual_seq_kvlen"), lengths, strict=True)
+    }
+    return check(named, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens, ends)
 
 
 @ops.constexpr
 def _refuse_unsupported(argument):
     raise OpArgumentError(describe(OP, argument, "given", "None; this argument is not supported"))
-
-
-@ops.constexpr
-def _check_value(key, value):
-    if tuple(key) != tuple(value):
-        raise OpArgumentError(describe(OP, "value", f"of shape {tuple(value)}", f"the shape of key {tuple(key)}"))
 
 
 def _rearranged(x, shape, order, shape_after):
@@ -86,10 +83,10 @@ def flash_attention_score(
     """``mindspore.ops.flash_attention_score`` with the same arguments, on any machine and with gradients.
 
     Args:
-        query: (B, S1, H1), (S1, B, H1), (B, N1, S1, D) or (B, S1, N1, D) as ``input_layout`` says; float16 or
-            bfloat16.
+        query: (B, S1, H1), (S1, B, H1), (B, N1, S1, D), (B, S1, N1, D) or (T1, N1, D) as ``input_layout`` says;
+            float16 or bfloat16.
         key: the same with S2 and N2; N2 divides N1.
-        value: shape and dtype of key.
+        value: shape and dtype of key; its head size may be another one.
         head_num: N1.
         real_shift: dtype of query, (B or 1, N1, S1, S2); added to the scaled scores. The compressed form of
             1024 rows is not supported.
@@ -101,19 +98,21 @@ def flash_attention_score(
             4: None or the (2048, 2048) triangle that MindSpore asks for; the mode alone decides, it is not
                 read.
         prefix: None; it belongs to mode 5.
-        actual_seq_qlen, actual_seq_kvlen: None; they belong to the layout TND.
+        actual_seq_qlen, actual_seq_kvlen: layout TND: inclusive prefix sums of the lengths of the packed sequences, an
+            int32 or int64 tensor or a list. Sequences see their own keys; masks are counted within each; real_shift,
+            drop_mask and a mask of its own are None. Other layouts: None.
         keep_prob: probability that drop_mask was made with; what is kept is divided by it.
         scalar_value: factor on the scores.
         pre_tokens, next_tokens: mode 0 beside a mask: keys kept to the left and right of the upper-left
             diagonal;
             mode 4: of the lower-right diagonal. Ignored in the other modes.
         inner_precise: reserved, without effect.
-        input_layout: BSH, SBH, BNSD or BSND.
+        input_layout: BSH, SBH, BNSD, BSND or TND.
         sparse_mode: 0 default mask, 1 complete mask, 2 causal from the upper left, 3 causal from the lower
-            right, 4 band.
+            right, 4 band. In TND 2 needs equal lists of lengths, where it is 3.
 
     Returns:
-        attention_out, shape and dtype of query.
+        attention_out, dtype and shape of query, with heads of the size of value.
 
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
@@ -122,14 +121,26 @@ def flash_attention_score(
         _refuse_unsupported("padding_mask")
     if prefix is not None:
         _refuse_unsupported("prefix (sparse_mode 5)")
-    if actual_seq_qlen is not None:
-        _refuse_unsupported("actual_seq_qlen (layout TND)")
-    if actual_seq_kvlen is not None:
-        _refuse_unsupported("actual_seq_kvlen (layout TND)")
     operands = (about(query), about(key), about(value), about(real_shift), about(drop_mask), about(attn_mask))
-    axes, mode = _plan(operands, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens)
-    b, n1, n2, s1, s2, d = axes
-    _check_value(key.shape, value.shape)
+    lengths = (about(actual_seq_qlen), about(actual_seq_kvlen))
+    axes, mode = _plan(
+        operands, lengths, head_num, keep_prob, scalar_value, input_layout, sparse_mode, pre_tokens, next_tokens
+    )
+    b, n1, n2, s1, s2, d, dv = axes
+    if input_layout == PACKED:
+        out, _, _ = flash_attention(
+            query,
+            key,
+            value,
+            actual_seq_qlen=actual_seq_qlen,
+            actual_seq_kvlen=actual_seq_kvlen,
+            scale_value=scalar_value,
+            sparse_mode=mode[0],
+            pre_tokens=mode[1],
+            next_tokens=mode[2],
+            layout=PACKED,
+        )
+        return out
     if drop_mask is not None:
         drop_mask = _unpacked(drop_mask, (b, n1, s1, s2))
     if sparse_mode > 1:
@@ -137,7 +148,7 @@ def flash_attention_score(
     out, _, _ = flash_attention(
         _to_bnsd(query, input_layout, b, n1, s1, d),
         _to_bnsd(key, input_layout, b, n2, s2, d),
-        _to_bnsd(value, input_layout, b, n2, s2, d),
+        _to_bnsd(value, input_layout, b, n2, s2, dv),
         attn_mask,
         real_shift,
         drop_mask,
@@ -147,4 +158,5 @@ def flash_attention_score(
         pre_tokens=mode[1],
         next_tokens=mode[2],
     )
-    return _from_bnsd(out, input_layout, query.shape)
+    shape = query.shape[:2] + (n1 * dv,) if len(query.shape) == 3 else query.shape[:3] + (dv,)
+    return _from_bnsd(out, input_layout, shape)

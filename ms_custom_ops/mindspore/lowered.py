@@ -171,6 +171,9 @@ def _flags(x):
     return ops.cast(x, mstype.float16)
 
 
+_MOVES = ("cut", "take", "reshape", "swap", "batch", "unbatch")
+
+
 def _moved(x, step, tensors):
     """Steps that MindSpore's CPU back end has for float32 and not for bfloat16."""
     kind = step[0]
@@ -178,6 +181,12 @@ def _moved(x, step, tensors):
         return _cut(x, step[1], step[2])
     if kind == "take":
         return ops.gather(x, tensors[step[1]], step[2])
+    if kind == "swap":
+        return ops.swapaxes(x, 0, 1)
+    if kind == "batch":
+        return ops.expand_dims(x, 0)
+    if kind == "unbatch":
+        return ops.reshape(x, x.shape[1:])
     return ops.reshape(x, step[1])
 
 
@@ -185,7 +194,7 @@ def _step(x, step, tensors):
     kind = step[0]
     if kind == "pad":
         return pad(x, step[1], step[2], step[3])
-    if kind == "cut" or kind == "take" or kind == "reshape":
+    if kind in _MOVES:
         if x.dtype == mstype.bfloat16:  # float32 holds every bfloat16 exactly
             return ops.cast(_moved(ops.cast(x, mstype.float32), step, tensors), mstype.bfloat16)
         return _moved(x, step, tensors)
@@ -199,10 +208,6 @@ def _step(x, step, tensors):
         return ops.broadcast_to(x, step[1])
     if kind == "repeat":
         return ops.concat((x, ops.tile(x[-1:], (step[1],))), 0)
-    if kind == "batch":
-        return ops.expand_dims(x, 0)
-    if kind == "unbatch":
-        return ops.reshape(x, x.shape[1:])
     if kind == "keep":
         return _kept(x, tensors[step[1]], step[2])
     if kind == "sum":

@@ -15,13 +15,16 @@ OP = "flash_attention_score"
 UNLIMITED = 2147483647
 COMPRESSED_MASK = (2048, 2048)
 # Axes of (B, S, N, D) for each layout; BSH and SBH have N and D in one axis.
-LAYOUTS = {"BNSD": "(B, N, S, D)", "BSND": "(B, S, N, D)", "BSH": "(B, S, N * D)", "SBH": "(S, B, N * D)"}
+LAYOUTS = {
+    "BNSD": "(B, N, S, D)", "BSND": "(B, S, N, D)", "BSH": "(B, S, N * D)", "SBH": "(S, B, N * D)", "TND": "(T, N, D)",
+}  # fmt: skip
+PACKED = "TND"
 MODES = {0: "default mask", 1: "all mask", 2: "causal, upper left", 3: "causal, lower right", 4: "band, lower right"}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Axes of the call."""
+    """Axes of the call; packed sequences are one batch entry. ``dv``: head size of value."""
 
     b: int
     n1: int
@@ -29,6 +32,7 @@ class Sizes:
     s1: int
     s2: int
     d: int
+    dv: int = 0
 
 
 def _refuse(argument: str, given: object, accepted: object) -> None:
@@ -51,12 +55,14 @@ def _axes(name: str, operand: Operand, layout: str) -> tuple[int, int, int | Non
         return shape[0], shape[2], shape[1], shape[3]
     if layout == "BSND":
         return shape[0], shape[1], shape[2], shape[3]
+    if layout == PACKED:
+        return 1, shape[0], shape[1], shape[2]
     b, s = (shape[0], shape[1]) if layout == "BSH" else (shape[1], shape[0])
     return b, s, None, shape[2]
 
 
-def sizes(query: Operand, key: Operand, head_num: Any, layout: Any) -> Sizes:
-    """Axes from query and key; value, dtypes and D are checked by ``flash_attention``."""
+def sizes(query: Operand, key: Operand, value: Operand, head_num: Any, layout: Any) -> Sizes:
+    """Axes; dtypes and head sizes are checked by ``flash_attention``."""
     if layout not in LAYOUTS:
         _refuse("input_layout", repr(layout), ", ".join(LAYOUTS))
     if isinstance(head_num, bool) or not isinstance(head_num, Integral) or head_num < 1:
@@ -76,7 +82,16 @@ def sizes(query: Operand, key: Operand, head_num: Any, layout: Any) -> Sizes:
         if d == 0 or last % d:
             _refuse("hidden size of key", last, f"a multiple of the head size D = {d} of query")
         heads = last // d
-    return Sizes(b, n1, heads, s1, s2, d)
+    return Sizes(b, n1, heads, s1, s2, d, _value_size(key, value, heads, layout))
+
+
+def _value_size(key: Operand, value: Operand, heads: int, layout: str) -> int:
+    """Head size of value, which else has the shape of key."""
+    shape, wanted = _static_shape("value", value.shape or ()), key.shape or ()
+    count = heads if layout in ("BSH", "SBH") else 1
+    if shape[:-1] != wanted[:-1] or count == 0 or shape[-1] % count:
+        _refuse("value", f"of shape {shape}", f"the shape of key {wanted}, but for the size of a head")
+    return shape[-1] // count
 
 
 def _check_mask(mask: Operand, mode: int, z: Sizes) -> None:
@@ -131,6 +146,29 @@ def _tokens(name: str, value: Any) -> int:
     return int(value)
 
 
+def _check_lengths(lengths: dict[str, Operand], operands: dict[str, Operand], mode: Any, layout: str) -> Any:
+    """The mode of packed sequences, whose masks are counted within each; lengths of other layouts are refused."""
+    for name, operand in lengths.items():
+        if layout != PACKED and operand.there:
+            _refuse(f"{name} (layout TND)", "given", f"None in input_layout {layout}")
+        if layout == PACKED and not operand.there:
+            _refuse(name, None, "inclusive prefix sums of the lengths: input_layout TND needs them")
+    if layout != PACKED:
+        return mode
+    for name in ("real_shift", "drop_mask"):
+        if operands[name].there:
+            _refuse(name, "given", "None in input_layout TND")
+    if mode in (0, 1) and operands["attn_mask"].there:
+        _refuse("attn_mask", "given", f"None in input_layout TND and sparse_mode {mode}")
+    if mode == 2:
+        known = [operand.values for operand in lengths.values()]
+        if None in known or known[0] != known[1]:
+            accepted = "lists of equal lengths for both sides, else mode 3, causal from the lower right"
+            _refuse("sparse_mode 2 in input_layout TND", "lengths that differ or are tensors", accepted)
+        return 3
+    return mode
+
+
 def band(mode: int, has_mask: bool, pre_tokens: Any, next_tokens: Any, z: Sizes) -> tuple[int, int, int]:
     """(sparse_mode, pre_tokens, next_tokens) of ``flash_attention``.
 
@@ -163,18 +201,20 @@ def check(
     sparse_mode: Any,
     pre_tokens: Any,
     next_tokens: Any,
+    lengths: dict[str, Operand],
 ) -> tuple[Shape, tuple[int, int, int]]:
-    """((B, N1, N2, S1, S2, D), (mode, pre, next)) of the call, or the error that says why it is refused."""
+    """((B, N1, N2, S1, S2, D, Dv), (mode, pre, next)) of the call, or the error that says why it is refused."""
     for name, operand in operands.items():
         needed = name in ("query", "key", "value")
         if operand.other or operand.values is not None or not (operand.there or not needed):
             given = operand.other or (None if operand.values is None else list(operand.values))
             _refuse(name, given, "a tensor" if needed else "a tensor or None")
-    z = sizes(operands["query"], operands["key"], head_num, layout)
+    z = sizes(operands["query"], operands["key"], operands["value"], head_num, layout)
+    sparse_mode = _check_lengths(lengths, operands, sparse_mode, layout)
     mode = band(sparse_mode, operands["attn_mask"].shape is not None, pre_tokens, next_tokens, z)
     _check_mask(operands["attn_mask"], sparse_mode, z)
     _check_shift(operands["real_shift"], operands["query"].dtype, z)
     _check_dropout(operands["drop_mask"], keep_prob, z)
     if isinstance(scalar_value, bool) or not isinstance(scalar_value, Real):
         _refuse("scalar_value", repr(scalar_value), "a float")
-    return (z.b, z.n1, z.n2, z.s1, z.s2, z.d), mode
+    return (z.b, z.n1, z.n2, z.s1, z.s2, z.d, z.dv), mode

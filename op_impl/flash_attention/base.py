@@ -44,6 +44,7 @@ def problem_of(call: KernelCall) -> AttentionProblem:
         has_real_shift="real_shift" in call,
         has_drop_mask="drop_mask" in call,
         has_seed_words="seed_words" in call,
+        has_row_bounds="row_bounds" in call,
     )
 
 
@@ -62,9 +63,7 @@ class AttentionKernel(CubeKernel):
         super().prepare()
         t = self.tik
         self.isolation = Isolation(self)
-        self.visibility = Visibility(
-            t, self.plan, self.buffers, self.vector, self.gm.get("actual_seq_qlen"), self.gm.get("actual_seq_kvlen")
-        )
+        self.visibility = Visibility(t, self.plan, self.buffers, self.vector, self.rows, self.gm)
         self.visibility.prepare()
         self.dropout = None
         if self.problem.seeded_dropout:

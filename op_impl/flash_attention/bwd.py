@@ -186,7 +186,8 @@ class FlashAttentionBackward(AttentionKernel):
             self.isolation.clear_marks(b["kv_tile"], columns * p.head_dim)
 
         def tile(head: Head, block: Any, height: int) -> None:
-            self._tile(head, block, height, k0, width, at, visited)
+            with self.visibility.meets(self.scalar.hold(block * self.plan.q_block), height, k0, width):
+                self._tile(head, block, height, k0, width, at, visited)
 
         self._each_query_block(batch, kv_head, (k0, width), tile)
         with b.phase("kv"):
@@ -216,7 +217,7 @@ class FlashAttentionBackward(AttentionKernel):
         start = (head.flat * p.q_len + q0) * p.head_dim
         self.fractals.load(b["q"], self.gm["query"], start, height, rows, p.head_dim)
         self.fractals.load(b["do"], self.gm["d_attention_out"], start, height, rows, p.head_dim)
-        with self.isolation.active():
+        with self.isolation.active(), b.phase("clean"):
             self.isolation.see(head, q0, height, k0, width)
             self.fractals.load(b["k"], self.gm["key"], at, width, columns, p.head_dim)
         with b.phase("scores"):

@@ -11,6 +11,7 @@ import numpy as np
 from ms_custom_ops.cases.base import Arrays, CaseData, Maker, Symbols, lengths
 from ms_custom_ops.cases.model import PlannedCase
 from ms_custom_ops.op_impl.flash_attention.golden import flash_attention
+from ms_custom_ops.op_impl.flash_attention.packed import row_bounds
 
 _NO_RESULT = ("tiling_stgy_name", "high_precision")  # they change how, not what
 _STATISTICS = ("attention_out", "softmax_max", "softmax_sum")
@@ -31,6 +32,12 @@ def _share(probability: float, pad: float) -> Maker:
 def _query(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols, attrs: Mapping[str, Any]) -> np.ndarray:
     """Normal, times D**-0.5 where the call does not scale the scores: what attention over normal keys means."""
     return rng.standard_normal(shape) * (1.0 if "scale_value" in attrs else symbols["D"] ** -0.5)
+
+
+def _bounds(rng: np.random.Generator, shape: tuple[int, ...], symbols: Symbols, attrs: Any) -> np.ndarray:
+    """Three sequences, causal; the last rows belong to none."""
+    q_ends, kv_ends = (np.sort(rng.integers(0, symbols[name] + 1, 3)) for name in ("S1", "S2"))
+    return row_bounds(q_ends, kv_ends, symbols["S1"], symbols["S2"], 0, symbols["S2"])[0]
 
 
 def _arguments(arrays: Arrays, attrs: Mapping[str, Any], symbols: Symbols) -> dict[str, Any]:
@@ -87,7 +94,7 @@ def _visible_grad(outputs: Arrays, case: PlannedCase) -> Arrays:
 
 _MAKERS: dict[str, Maker] = {
     "query": _query, "attn_mask": _share(0.3, 1), "drop_mask": _share(0.75, 0),
-    "actual_seq_qlen": lengths("S1"), "actual_seq_kvlen": lengths("S2"),
+    "actual_seq_qlen": lengths("S1"), "actual_seq_kvlen": lengths("S2"), "row_bounds": _bounds,
 }  # fmt: skip
 
 CASES = {

@@ -63,10 +63,9 @@ class FlashAttentionForward(AttentionKernel):
         at = (head.kv_flat * p.kv_len + k0) * depth
         self.fractals.load(b["k"], self.gm["key"], at, width, columns, depth)
         self.fractals.load(b["v"], self.gm["value"], at, width, columns, depth)
-        with self.isolation.active():
+        with self.isolation.active(), b.phase("clean"):
             self.isolation.see(head, q0, height, k0, width)
-            with b.phase("clean"):
-                self.isolation.clean("v", "value", at, width, depth)
+            self.isolation.clean("v", "value", at, width, depth)
         with b.phase("scores"):
             cube.load_left(b["left_q"], b["q"], rows, depth)
             cube.load_right(b["right_k"], b["k"], depth, columns)

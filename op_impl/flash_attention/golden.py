@@ -59,6 +59,7 @@ def flash_attention(
     actual_seq_qlen: npt.ArrayLike | None = None,
     actual_seq_kvlen: npt.ArrayLike | None = None,
     seed_words: npt.ArrayLike | None = None,
+    row_bounds: npt.ArrayLike | None = None,
     *,
     scale_value: float | None = None,
     keep_prob: float = 1.0,
@@ -74,7 +75,8 @@ def flash_attention(
     query (B,N1,S1,D); key, value (B,N2,S2,D), N1 a multiple of N2. attn_mask (1 = masked) and real_shift
     broadcast to (B,N1,S1,S2), drop_mask likewise (1 = keep). actual_seq_qlen, actual_seq_kvlen (B,): tokens
     per batch, None = all. scale_value None = D^-0.5. keep_prob in (0, 1]; seed any integer, taken mod 2^64;
-    seed_words, its two 32-bit words, low first, take its place.
+    seed_words, its two 32-bit words, low first, take its place. row_bounds (2,S1): the first and one past the last
+    key that a row sees.
     pre_tokens, next_tokens (tokens) act in sparse_mode 4; prev_block_num, next_block_num (blocks of 128) in
     every mode.
 
@@ -100,6 +102,7 @@ def flash_attention(
         next_tokens,
         prev_block_num,
         next_block_num,
+        row_bounds,
     )
     out = np.zeros_like(problem.query)
     softmax_max = np.zeros(problem.query.shape[:3])
@@ -121,6 +124,7 @@ def flash_attention_grad(
     actual_seq_qlen: npt.ArrayLike | None = None,
     actual_seq_kvlen: npt.ArrayLike | None = None,
     seed_words: npt.ArrayLike | None = None,
+    row_bounds: npt.ArrayLike | None = None,
     *,
     scale_value: float | None = None,
     keep_prob: float = 1.0,
@@ -159,6 +163,7 @@ def flash_attention_grad(
         next_tokens,
         prev_block_num,
         next_block_num,
+        row_bounds,
     )
     d_out = np.asarray(d_out).astype(np.float64)
     if d_out.shape != problem.query.shape:
@@ -266,6 +271,7 @@ def _prepare(
     next_tokens: int,
     prev_block_num: int,
     next_block_num: int,
+    row_bounds: npt.ArrayLike | None = None,
 ) -> _Problem:
     q, k, v = (np.asarray(x).astype(np.float64) for x in (query, key, value))
     _check_shapes(op, q, k, v)
@@ -282,6 +288,9 @@ def _prepare(
         visible[b] = _visible(
             s1, s2, qlen[b], kvlen[b], sparse_mode, pre_tokens, next_tokens, prev_block_num, next_block_num
         )
+    if row_bounds is not None:
+        low, high = np.asarray(row_bounds).astype(np.int64)[:, :s1, None]
+        visible &= (np.arange(s2) >= low) & (np.arange(s2) < high)
     if attn_mask is not None:
         visible &= _broadcast(op, "attn_mask", attn_mask, full) == 0
     shift = np.zeros(full) if real_shift is None else _broadcast(op, "real_shift", real_shift, full)

@@ -75,9 +75,9 @@ class Isolation:
     # ---- visibility of a tile ----
     def see(self, head: Any, q0: Any, height: int, k0: Any, width: int) -> None:
         """Make the words of the tile of ``height`` rows from ``q0`` and ``width`` keys from ``k0``; rows of padding see
-        nothing."""
+        nothing. In phase "clean"."""
         kernel, v, rows = self._kernel, self._vector, align(height)
-        tile, count = self._buffers["turn"], rows * CUBE_BLOCK
+        tile, count = self._buffers["operand_wide"], rows * CUBE_BLOCK
         words = Tile(tile.tensor.reinterpret_cast_to("int32"))
         with self._tik.for_range(0, align(width) // CUBE_BLOCK) as n1:
             at = self._scalar.hold(k0 + n1 * CUBE_BLOCK)

@@ -2,15 +2,20 @@
 """Which keys a query row sees: block ranges to visit, and penalties inside a tile at the edge.
 
 Position ``i`` of a query row and ``j`` of a key; ``shift = kv_length - q_length`` aligns the lower right corners.
-``upper``: j <= i + shift + upper; ``lower``: j >= i + shift - lower; plus lengths and a window of 128x128 blocks.
+``upper``: j <= i + shift + upper; ``lower``: j >= i + shift - lower; plus lengths and a window of 128x128 blocks. Or
+every row has bounds of its own in GM: the first and one past the last key it sees, both non-decreasing along the rows.
 A masked score gets ``PENALTY`` times a positive integer added; the running maximum never falls below ``FLOOR``, so the
 exponential of a masked score is exactly 0, also in a row where every key is masked.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
+from ms_custom_ops import tik
+from ms_custom_ops.op_impl.common.rows import RowUnit
 from ms_custom_ops.op_impl.common.scalar import ScalarUnit
 from ms_custom_ops.op_impl.common.tile import Buffers, Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit, lanes_of
@@ -32,8 +37,8 @@ class Visibility:
         plan: AttentionPlan,
         buffers: Buffers,
         vector: VectorUnit,
-        q_lengths: Any,
-        kv_lengths: Any,
+        rows: RowUnit,
+        gm: Mapping[str, Any],
     ):
         self._tik = tik_instance
         self._plan = plan
@@ -41,7 +46,9 @@ class Visibility:
         self._buffers = buffers
         self._vector = vector
         self._scalar = ScalarUnit(tik_instance)
-        self._gm_lengths = {"q": q_lengths, "kv": kv_lengths}
+        self._row_unit = rows
+        self._gm_lengths = {"q": gm.get("actual_seq_qlen"), "kv": gm.get("actual_seq_kvlen")}
+        self._gm_bounds = gm.get("row_bounds")
 
     def prepare(self) -> None:
         """Constants: zeros, ones, penalty, ``columns`` (0..15 in every row of a repeat) and ``diagonal`` (column minus
@@ -79,6 +86,9 @@ class Visibility:
     def kv_range(self, q0: Any, height: int, q_length: Any, kv_length: Any) -> tuple[Any, Any]:
         """First and one past the last key block that rows ``[q0, q0 + height)`` see."""
         p, s = self._problem, self._scalar
+        if p.has_row_bounds:
+            low, high = self._first_and_last(q0, height)
+            return self._blocks(low[0], high[1], self._plan.kv_block, q0, None)
         shift = kv_length - q_length
         low, high = 0, kv_length
         if p.upper_tokens is not None:
@@ -106,6 +116,33 @@ class Visibility:
             high = s.minimum(high, (first + (p.prev_block_num + 1)) * SPARSE_BLOCK)
         return self._blocks(low, high, self._plan.q_block, k0, kv_length if p.has_kv_lengths else None)
 
+    def _load_bounds(self, q0: Any, height: int) -> tuple[Tile, Tile]:
+        """int32 vectors of the rows from ``q0``: first and one past the last key. Uses ``row_b`` and ``row_c``."""
+        rows, vectors = align(height), []
+        for side, name in enumerate(("row_b", "row_c")):
+            at, target = side * self._problem.q_rows_padded + q0, self._buffers[name]
+            words = Tile(target.tensor.reinterpret_cast_to("int32"))
+            self._tik.data_move(words[0], self._gm_bounds[at], 0, 1, rows * 4 // BLOCK_BYTES, 0, 0)
+            vectors.append(words)
+        return vectors[0], vectors[1]
+
+    def _first_and_last(self, q0: Any, height: int) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """Registers: (low of the first row, of the last), (high of the first row, of the last)."""
+        found = []
+        for words in self._load_bounds(q0, height):
+            ends = [self._tik.Scalar("int32") for _ in range(2)]
+            for end, row in zip(ends, (0, height - 1), strict=True):
+                end.set_as(words[row])
+            found.append((ends[0], ends[1]))
+        return found[0], found[1]
+
+    def meets(self, q0: Any, height: int, k0: Any, width: int) -> Any:
+        """Scope of what is done only if some row from ``q0`` sees a key from ``k0``, as far as bounds of rows tell."""
+        if not self._problem.has_row_bounds:
+            return nullcontext()
+        low, high = self._first_and_last(q0, height)
+        return self._tik.if_scope(tik.all(low[0] < k0 + width, high[1] > k0))
+
     def _blocks(self, low: Any, high: Any, block: int, start: Any, length: Any) -> tuple[Any, Any]:
         s = self._scalar
         high = s.maximum(high, 0)
@@ -122,6 +159,10 @@ class Visibility:
         is visible runs through it."""
         p, s = self._problem, self._scalar
         rows, columns = align(height), align(width)
+        if p.has_row_bounds:
+            low, high = self._first_and_last(q0, height)
+            with self._tik.if_scope(tik.any(low[1] > k0, high[0] < k0 + width)):
+                self._bounds(scores, q0, height, k0, columns)
         offset = q0 - k0 + (kv_length - q_length)
         if p.upper_tokens is not None:
             bound = s.hold(offset + p.upper_tokens)
@@ -142,17 +183,37 @@ class Visibility:
     def _diagonal(self, scores: Tile, rows: int, columns: int, base: Any, sign: float) -> None:
         """Penalty times max(sign * (column - row) + base, 0)."""
         v, b = self._vector, self._buffers
-        count, step, clipped = rows * CUBE_BLOCK, b["wide_a"], b["wide_b"]
+        count, step = rows * CUBE_BLOCK, b["wide_a"]
         if sign > 0:
             v.adds(step, b["diagonal"], base, count)
         else:
             v.muls(step, b["diagonal"], sign, count)
             v.adds(step, step, base, count)
+        self._steps(scores, rows, columns, sign)
+
+    def _steps(self, scores: Tile, rows: int, columns: int, sign: float) -> None:
+        """Penalty times max(``wide_a``, 0), which grows by ``sign`` from column to column."""
+        v, b = self._vector, self._buffers
+        count, step, clipped = rows * CUBE_BLOCK, b["wide_a"], b["wide_b"]
         for n1 in range(columns // CUBE_BLOCK):
             if n1:
                 v.adds(step, step, sign * CUBE_BLOCK, count)
             v.max(clipped, step, b["zeros"], count, row=True)
             v.mul_add(scores.shift(n1 * count), clipped, b["penalty"], count, row=True)
+
+    def _bounds(self, scores: Tile, q0: Any, height: int, k0: Any, columns: int) -> None:
+        """Penalties outside the bounds of every row."""
+        v, b, s = self._vector, self._buffers, self._scalar
+        rows = align(height)
+        count, step = rows * CUBE_BLOCK, b["wide_a"]
+        for words, name, sign in zip(self._load_bounds(q0, height), ("row_b", "row_c"), (-1.0, 1.0), strict=True):
+            v.convert(b[name], words, rows)
+            self._row_unit.spread(step, b[name], rows)
+            v.sub(step, step, b["columns"], count, row=True)
+            v.adds(step, step, s.to_float(0 - k0 if sign < 0 else -1 - k0), count)
+            if sign > 0:
+                v.muls(step, step, -1.0, count)
+            self._steps(scores, rows, columns, sign)
 
     def _columns(self, scores: Tile, rows: int, columns: int, base: Any) -> None:
         """Penalty times max(column + base, 0), the same for every row."""

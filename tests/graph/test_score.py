@@ -121,7 +121,8 @@ def test_tokens_without_a_mask_are_ignored() -> None:
 
 Q, KV = (2, 4, 17, 8), (2, 2, 24, 8)
 BAD = {
-    "tnd": ({"input_layout": "TND"}, "input_layout is 'TND'; accepted: BNSD, BSND, BSH, SBH"),
+    "layout": ({"input_layout": "NBSD"}, "input_layout is 'NBSD'; accepted: BNSD, BSND, BSH, SBH, TND"),
+    "tnd": ({"input_layout": "TND"}, r"rank of query is 4 .*accepted: shape \(T, N, D\) of input_layout TND"),
     "rank": ({"input_layout": "BSH"}, r"rank of query is 4 .*accepted: shape \(B, S, N \* D\) of input_layout BSH"),
     "prefix": ({"prefix": (1, 2)}, "prefix .*is given; accepted: None"),
     "padding_mask": ({"padding_mask": Tensor(np.zeros(1))}, "padding_mask is given; accepted: None"),
