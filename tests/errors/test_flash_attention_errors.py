@@ -58,7 +58,7 @@ SHAPES = {
         r"rank of query is 3 \(shape \(4, 17, 16\)\); accepted: 4, shape \(B, N1, S1",
     ),
     "rank_key": ((Q, (2, 9, 16), KV), r"rank of key is 3 .*accepted: 4, shape \(B, N2, S2, D\)"),
-    "rank_value": ((Q, KV, (2, 9, 16)), r"rank of value is 3 .*accepted: 4, shape \(B, N2, S2, D\)"),
+    "rank_value": ((Q, KV, (2, 9, 16)), r"rank of value is 3 .*accepted: 4, shape \(B, N2, S2, DV\)"),
     "batch": ((Q, (3, 2, 9, 16), (3, 2, 9, 16)), r"axis 0 of key \(B\) is 3; accepted: 2, the B of query axis 0"),
     "head_dim": ((Q, (2, 2, 9, 8), (2, 2, 9, 8)), r"axis 3 of key \(D\) is 8; accepted: 16, the D of query axis 3"),
     "value": ((Q, KV, (2, 2, 8, 16)), r"axis 2 of value \(S2\) is 8; accepted: 9, the S2 of key axis 2"),
