@@ -137,6 +137,10 @@ inline uint32_t GetConcatTmpSize(const platform_ascendc::PlatformAscendC&, uint3
   return mco_host_detail::Bytes({count}, 4 * type_size);
 }
 
+inline uint32_t GetSortTmpSize(const platform_ascendc::PlatformAscendC&, uint32_t count, uint32_t type_size) {
+  return mco_host_detail::Bytes({count}, 4 * type_size);
+}
+
 inline bool GetLayerNormMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool, uint32_t& max, uint32_t& min) {
   max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::Columns(shape) * type_size;
   return true;

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiling of Matmul on the host: base blocks fit the chip's buffers, shares of cores cover the product."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import ms_custom_ops as mco
+
+PROGRAM = r"""
+#include "tiling/tiling_api.h"
+using namespace matmul_tiling;
+
+struct Plain {
+#define MCO_CUBE_FIELD(name) int32_t name;
+#include "mco_host/cube_tiling_fields.inc"
+#undef MCO_CUBE_FIELD
+};
+
+template <typename T>
+void Show(T& tiling, int m, int n, int k, DataType type, int cores, int fixed) {
+  auto* platform = platform_ascendc::PlatformAscendCManager::GetInstance("Ascend910B1");
+  optiling::TCubeTiling data;
+  Plain plain;
+  tiling.SetAType(TPosition::GM, CubeFormat::ND, type);
+  tiling.SetBType(TPosition::GM, CubeFormat::ND, type);
+  tiling.SetCType(TPosition::GM, CubeFormat::ND, DataType::DT_FLOAT);
+  tiling.SetShape(m, n, k);
+  tiling.SetOrgShape(m, n, k);
+  tiling.SetBias(false);
+  tiling.SetBufferSpace(-1, -1, -1);
+  if (fixed) tiling.SetFixSplit(fixed, fixed, -1);
+  const long status = tiling.GetTiling(data), again = tiling.GetTiling(plain);
+  Plain copy;
+  if (data.GetDataSize() != sizeof(copy)) std::abort();
+  data.SaveToBuffer(&copy, sizeof(copy));
+  printf("{\"status\": %ld, \"same\": %d, \"cores\": %d", status, again == status && !memcmp(&copy, &plain, sizeof(copy)),
+         cores);
+#define MCO_CUBE_FIELD(name) printf(", \"" #name "\": %d", plain.name);
+#include "mco_host/cube_tiling_fields.inc"
+#undef MCO_CUBE_FIELD
+  printf(", \"size\": %d}\n", ge::GetSizeByDataType(static_cast<ge::DataType>(type)));
+}
+
+int main() {
+  auto* platform = platform_ascendc::PlatformAscendCManager::GetInstance("Ascend910B1");
+  const int shapes[][3] = {{16, 16, 16}, {1, 1, 1}, {1024, 640, 256}, {100, 4096, 33}, {5000, 48, 8192}};
+  for (auto& s : shapes) {
+    for (DataType type : {DataType::DT_FLOAT16, DataType::DT_FLOAT, DataType::DT_INT8}) {
+      MatmulApiTiling one(*platform);
+      Show(one, s[0], s[1], s[2], type, 1, 0);
+      for (int cores : {2, 24, 48}) {
+        MultiCoreMatmulTiling many(*platform);
+        many.SetDim(cores);
+        Show(many, s[0], s[1], s[2], type, cores, cores == 2 ? 128 : 0);
+      }
+    }
+  }
+  MatmulApiTiling wrong(*platform);
+  Show(wrong, -1, 16, 16, DataType::DT_FLOAT16, 1, 0);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_plans_fit_and_cover(tmp_path: Path) -> None:
+    source, program = tmp_path / "plan.cpp", tmp_path / "plan"
+    source.write_text(PROGRAM)
+    command = ["g++", "-std=c++17", "-w", f"-I{mco.ascendc.host_include_folder()}", str(source), "-o", str(program)]
+    subprocess.run(command, check=True)
+    told = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    plans = [json.loads(line) for line in told.splitlines()]
+    assert plans.pop()["status"] == -1 and len(plans) == 60
+    for p in plans:
+        assert p["status"] == 0 and p["same"], p
+        a, b = (p["base" + axis] * p["baseK"] * p["size"] for axis in "MN")
+        assert a * p["dbL0A"] <= 65536 and b * p["dbL0B"] <= 65536 and p["baseM"] * p["baseN"] * 4 <= 131072, p
+        assert p["depthA1"] * a + p["depthB1"] * b == p["shareL1Size"] <= 524288, p
+        assert p["baseM"] % 16 == p["baseN"] % 16 == 0 and p["baseK"] % (32 // p["size"]) == 0 and p["baseK"] > 0, p
+        parts = [-(-p[axis] // p["singleCore" + axis]) for axis in "MN"]
+        assert p["usedCoreNum"] == parts[0] * parts[1] <= p["cores"] and p["singleCoreK"] == p["Ka"] == p["Kb"], p
+        if p["M"] * p["N"] >= 16 * 16 * 4 * p["cores"]:
+            assert p["usedCoreNum"] * 2 > p["cores"], p  # most cores work
