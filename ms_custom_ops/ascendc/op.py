@@ -211,8 +211,11 @@ class AscendcOp:
         self._kernels[tuple(dtypes.items()), key] = kernel
         return kernel
 
-    def run(self, launch: Launch, arrays: Sequence[np.ndarray | None]) -> Any:
-        """Outputs of a prepared call; ``arrays``: one for each input of the OpDef, None where absent."""
+    def run(
+        self, launch: Launch, arrays: Sequence[np.ndarray | None], *, threads: int = 0, reverse: bool = False
+    ) -> Any:
+        """Outputs of a prepared call; ``arrays``: one for each input of the OpDef, None where absent. ``threads`` and
+        ``reverse`` are those of :class:`Kernel`."""
         inputs = [None if array is None else np.ascontiguousarray(array) for array in arrays]
         outputs = []
         for number, (shape, dtype) in enumerate(launch.outputs):
@@ -234,6 +237,8 @@ class AscendcOp:
                 tiling=tiling.data,
                 tiling_key=tiling.tiling_key,
                 workspace=launch.user_workspace,
+                threads=threads,
+                reverse=reverse,
             )
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 

@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 import ms_custom_ops as mco
+from ms_custom_ops.compile_launch import op_of
 from ms_custom_ops.compiler import compile_call, describe_call
 from ms_custom_ops.errors import OpArgumentError, OpInfoError
 from ms_custom_ops.lower.arrays import numpy_dtype
 from ms_custom_ops.lower.run import run_primitive
+from ms_custom_ops.op_impl.bwd_segsum_dadt.golden import bwd_segsum_dadt as golden_segsum
 from ms_custom_ops.registry import get_op
+from ms_custom_ops.testing import assert_rms
 
 USER_OPS = Path(__file__).parents[2] / "examples" / "user_ops"
 SOC = "Ascend910B1"
@@ -70,6 +73,69 @@ def test_rms_norm_against_its_golden(rms_norm, impl: str, dtype: str) -> None:
         tolerance = rms_norm.tolerance(dtype)
         np.testing.assert_allclose(out["y"].astype(np.float64), y, rtol=tolerance.rtol, atol=tolerance.atol)
         np.testing.assert_allclose(out["rstd"], rstd, rtol=1e-5)
+
+
+def segsum_arrays(shape: tuple[int, ...], matrix: str, vector: str, layout: str, lengths: list[int] | None) -> dict:
+    """Inputs of bwd_segsum_dadt; entries that must not be used are infinite or NaN."""
+    b, h, n, c = shape
+    rng = np.random.default_rng(3)
+    d, s = (rng.standard_normal((b, h, n, c, c)).astype(numpy_dtype(matrix)) for _ in range(2))
+    unused = np.triu(np.ones((c, c), bool))
+    s[..., unused] = np.nan
+    d[..., unused if layout == "query_key" else unused.T] = np.inf
+    arrays = {"dSSdA": d, "SSdA": s, "ddt_out": rng.standard_normal((b, h, n * c)).astype(numpy_dtype(vector))}
+    if lengths is not None:
+        arrays["lengths"] = np.resize(np.array(lengths, np.int32), -(-n // 8) * 8)
+    return arrays
+
+
+SEGSUM = [  # of the TIK kernel's tests: (B, H, N, C), lengths
+    ((1, 1, 1, 16), None),
+    ((1, 2, 2, 17), None),
+    ((2, 3, 17, 16), None),
+    ((1, 1, 3, 63), None),
+    ((1, 2, 9, 100), None),
+    ((1, 1, 2, 200), None),
+    ((1, 1, 2, 256), [255, 17]),
+    ((1, 2, 3, 24), [3, 24, 0]),
+]
+ROWS = [
+    ("float32", "float32"),
+    ("float16", "float16"),
+    ("bfloat16", "bfloat16"),
+    pytest.param("float16", "float32", marks=pytest.mark.nightly),
+    pytest.param("bfloat16", "float32", marks=pytest.mark.nightly),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("matrix", "vector"), ROWS)
+def test_bwd_segsum_dadt_against_its_golden(matrix: str, vector: str) -> None:
+    spec = get_op("bwd_segsum_dadt")
+    with mco.use_impl("ascendc"):
+        for layout in ("key_query", "query_key"):
+            for shape, lengths in SEGSUM:
+                arrays = segsum_arrays(shape, matrix, vector, layout, lengths)
+                call = call_of(spec, arrays, {"chunk_size": shape[3], "layout": layout})
+                assert call.impl == "ascendc"
+                out = run_primitive(call, arrays)["ddt"].astype(np.float64)
+                want = golden_segsum(*arrays.values(), **({} if lengths else {"lengths": None}), layout=layout)
+                assert np.isfinite(out).all()
+                assert_rms(f"{shape} {layout}", out, want, {"float32": 1e-6}.get(vector, spec.tolerance(vector).rms))
+
+
+@needs_compiler
+def test_the_order_of_blocks_and_threads_does_not_change_a_bit() -> None:
+    arrays = segsum_arrays((2, 3, 17, 16), "float32", "float32", "key_query", None)
+    with mco.use_impl("ascendc"):
+        call = call_of(get_op("bwd_segsum_dadt"), arrays, {"chunk_size": 16})
+        launch = compile_call(call).launch
+    op = op_of(call.spec, SOC)
+    runs = [
+        op.run(launch, [*arrays.values(), None], threads=threads, reverse=reverse).tobytes()
+        for threads, reverse in ((1, False), (2, False), (1, True), (2, True))
+    ]
+    assert len(set(runs)) == 1 and launch.tiling.block_dim == 48
 
 
 @needs_compiler

@@ -39,8 +39,8 @@ void Show(T& tiling, int m, int n, int k, DataType type, int cores, int fixed) {
   Plain copy;
   if (data.GetDataSize() != sizeof(copy)) std::abort();
   data.SaveToBuffer(&copy, sizeof(copy));
-  printf("{\"status\": %ld, \"same\": %d, \"cores\": %d", status, again == status && !memcmp(&copy, &plain, sizeof(copy)),
-         cores);
+  const bool same = again == status && !memcmp(&copy, &plain, sizeof(copy));
+  printf("{\"status\": %ld, \"same\": %d, \"cores\": %d", status, same, cores);
 #define MCO_CUBE_FIELD(name) printf(", \"" #name "\": %d", plain.name);
 #include "mco_host/cube_tiling_fields.inc"
 #undef MCO_CUBE_FIELD
