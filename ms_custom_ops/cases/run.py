@@ -17,7 +17,7 @@ from ms_custom_ops.errors import MsCustomOpsError
 from ms_custom_ops.mistakes import explain
 from ms_custom_ops.registry import resolve
 
-WAYS = ("native", "reference", "mindspore")
+WAYS = ("native", "reference", "mindspore", "ascendc")
 
 
 def run_case(case: PlannedCase, soc: str, way: str = "native") -> Result:
@@ -26,7 +26,8 @@ def run_case(case: PlannedCase, soc: str, way: str = "native") -> Result:
     Args:
         case: from :func:`file_cases` or :func:`smoke_cases`.
         soc: full chip name.
-        way: engine "native" or "reference", without MindSpore; or "mindspore": the op in GRAPH mode.
+        way: engine "native" or "reference", without MindSpore; "mindspore": the op in GRAPH mode; or "ascendc": its
+            Ascend C kernel, without MindSpore.
     """
     if way not in WAYS:
         raise ValueError(f"run_case: way is {way!r}; accepted: {', '.join(WAYS)}")
@@ -122,12 +123,15 @@ def _engine(case: PlannedCase, arrays: dict[str, np.ndarray], soc: str, engine_n
     """Outputs by name: trace for ``soc``, run on an engine of this package."""
     from ms_custom_ops.compiler import describe_call
     from ms_custom_ops.lower.run import run_primitive, run_public
+    from ms_custom_ops.registry.implementation import ASCENDC, TIK, use_impl
 
     given = _views(case, arrays)
-    if case.form == "function":
-        return run_public(case.op.name, given, case.attrs, soc, engine_name)
-    call = describe_call(case.op, {n: a.shape for n, a in given.items()}, dict(case.dtypes), case.attrs, soc)
-    return run_primitive(call, given, engine_name)
+    impl, engine_name = (ASCENDC, "native") if engine_name == ASCENDC else (TIK, engine_name)
+    with use_impl(impl):
+        if case.form == "function":
+            return run_public(case.op.name, given, case.attrs, soc, engine_name)
+        call = describe_call(case.op, {n: a.shape for n, a in given.items()}, dict(case.dtypes), case.attrs, soc)
+        return run_primitive(call, given, engine_name)
 
 
 def _mindspore(case: PlannedCase, arrays: Mapping[str, np.ndarray], soc: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,7 +16,7 @@ import click
 if TYPE_CHECKING:
     from ms_custom_ops.cases import CaseFile, PlannedCase
     from ms_custom_ops.cases.report import Outcome
-    from ms_custom_ops.registry import OpSpec
+    from ms_custom_ops.registry import OpSpec, Registry
     from ms_custom_ops.scope import Scope
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -31,8 +31,9 @@ STAGES = ("golden", "kernel", "graph")
 @click.option("--cases", "files", type=_FILE, multiple=True, help="Case file in the form of ATK; see docs/cases.md.")
 @click.option("--soc", "socs", multiple=True, help="Chip, or all: one of every family the op has; default: all for "
               "OPS, the configured one for case files.")  # fmt: skip
-@click.option("--engine", "engines", type=click.Choice(["native", "reference", "both"]), default="native",
-              show_default=True, help="Engine of this package, without MindSpore.")  # fmt: skip
+@click.option("--engine", "engines", type=click.Choice(["native", "reference", "both", "ascendc"]), default="native",
+              show_default=True, help="Engine of this package, without MindSpore; ascendc: the native one with the ops' "
+              "Ascend C kernels.")  # fmt: skip
 @click.option("--mindspore", is_flag=True, help="The same as --only graph.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of shapes and data.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="Run the first LIMIT cases of each op or "
@@ -68,6 +69,8 @@ def command(
     scope: Scope = ctx.obj
     registry = scope.registry()
     names = ops or (() if files else scope.names())
+    if engines == "ascendc":
+        names, socs = _with_ascendc(registry, names, socs, asked=bool(ops))
     if stage == "golden":
         _goldens(ctx, names, seed)
         return
@@ -91,6 +94,20 @@ def command(
         output.write_json(report, results, seed, about)
     if any(result.verdict != "pass" for result in results):
         ctx.exit(1)
+
+
+def _with_ascendc(
+    registry: Registry, names: Sequence[str], socs: tuple[str, ...], asked: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Ops with an Ascend C kernel, and chips that it is for; ClickException for an op that was ``asked`` for and has
+    none."""
+    impls = {name: registry.get(name).impl.ascendc for name in names}
+    for name, impl in impls.items():
+        if impl is None and asked:
+            raise click.ClickException(f"{name}: there is no Ascend C kernel; accepted: ops with impl: ascendc")
+    there = {name: impl for name, impl in impls.items() if impl is not None}
+    families = dict.fromkeys(family for impl in there.values() for family in impl.families)
+    return tuple(there), socs if socs and "all" not in socs else tuple(f"Ascend{family}" for family in families)
 
 
 def _goldens(ctx: click.Context, names: tuple[str, ...], seed: int) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import ms_custom_ops as mco
+from ms_custom_ops.cli import main
 from ms_custom_ops.compile_launch import op_of
 from ms_custom_ops.compiler import compile_call, describe_call
 from ms_custom_ops.errors import OpArgumentError, OpInfoError
@@ -136,6 +138,15 @@ def test_the_order_of_blocks_and_threads_does_not_change_a_bit() -> None:
         for threads, reverse in ((1, False), (2, False), (1, True), (2, True))
     ]
     assert len(set(runs)) == 1 and launch.tiling.block_dim == 48
+
+
+@needs_compiler
+def test_the_cases_of_an_op_run_on_its_ascendc_kernel() -> None:
+    runner = CliRunner()
+    told = runner.invoke(main, ["test", "bwd_segsum_dadt", "--engine", "ascendc", "--case", "one_chunk"])
+    assert told.exit_code == 0 and "2 case(s): 2 passed" in told.output and "  ascendc  " in told.output, told.output
+    refused = runner.invoke(main, ["test", "segsum_decay", "--engine", "ascendc"])
+    assert refused.exit_code == 1 and "segsum_decay: there is no Ascend C kernel" in refused.output
 
 
 @needs_compiler
