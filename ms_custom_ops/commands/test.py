@@ -32,8 +32,8 @@ STAGES = ("golden", "kernel", "graph")
 @click.option("--soc", "socs", multiple=True, help="Chip, or all: one of every family the op has; default: all for "
               "OPS, the configured one for case files.")  # fmt: skip
 @click.option("--engine", "engines", type=click.Choice(["native", "reference", "both", "ascendc"]), default="native",
-              show_default=True, help="Engine of this package, without MindSpore; ascendc: the native one with the ops' "
-              "Ascend C kernels.")  # fmt: skip
+              show_default=True, help="Engine of this package, without MindSpore; ascendc: the native one on "
+              "the ops' Ascend C kernels.")  # fmt: skip
 @click.option("--mindspore", is_flag=True, help="The same as --only graph.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of shapes and data.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="Run the first LIMIT cases of each op or "
