@@ -84,7 +84,9 @@ class _Group:
         stop = self.root.parent.parent
         above = [path for path in host.parents if path == stop or stop in path.parents]
         usual = [path / name for path in above for name in _COMMON]
-        return [host.parent / "op_kernel", *above, *usual]
+        # The build for the chip puts the kernels of all ops into one folder: they include each other's headers.
+        kernels = [path for top in (self.root, self.root.parent) for path in sorted(top.glob("*/op_kernel"))]
+        return [host.parent / "op_kernel", *above, *usual, *kernels]
 
     @functools.cached_property
     def names(self) -> list[str]:
