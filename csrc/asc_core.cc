@@ -110,7 +110,7 @@ void AscCore::leave() {
   abort();
 }
 
-void AscCore::wait(const mco_asc_where& where, const std::string& what, std::function<bool()> until) {
+void AscCore::wait(const mco_asc_where& where, const std::string& what, Ready until) {
   waits_for = std::string(where.call) + ": " + what;
   waits_at = Place(where);
   ready = std::move(until);
@@ -181,6 +181,14 @@ Span AscCore::span(const mco_asc_operand& o, int64_t& offset, const mco_asc_call
                            (at ? "memory that no argument of the kernel holds" : "a null pointer") +
                            "; accepted: memory in GM of the launch");
     }
+  }
+  if (!home->base && home->scope != GM && info.split) {
+    launch.want_other_kind(*this, Scope(home->scope));
+    if (launch.wanted_kind >= 0) leave();
+    const bool vector = home->scope == UB;
+    fail(call.where, std::string(home->name) + " is memory of " + (vector ? "vector" : "cube") + " cores, this is a " +
+                         (info.is_cube ? "cube" : "vector") + " core; accepted: such a call under " +
+                         (vector ? "ASCEND_IS_AIV" : "ASCEND_IS_AIC"));
   }
   offset = at - home->base;
   return {home->base, home->bytes, home->address, home->name.c_str(), Scope(home->scope)};

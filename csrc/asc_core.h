@@ -76,8 +76,10 @@ class AscCore {
   [[noreturn]] void fail(const char* text);
   [[noreturn]] void fail(const mco_asc_where& where, const std::string& text);
   [[noreturn]] void leave();
-  // Rests until `ready`, which is asked under the lock of the launch. `what` it waits for shows in a deadlock.
-  void wait(const mco_asc_where& where, const std::string& what, std::function<bool()> ready);
+  // Rests until `ready`, which is asked under the lock of the launch; asked to take, it takes what it waited for.
+  // `what` it waits for shows in a deadlock.
+  using Ready = std::function<bool(bool take)>;
+  void wait(const mco_asc_where& where, const std::string& what, Ready ready);
 
   // Whether the launch wants this core to stop; asked now and then.
   void look(const mco_asc_where& where) {
@@ -118,7 +120,7 @@ class AscCore {
   Core* core = nullptr;
   Worker* worker = nullptr;
   bool ended = false, failed = false;
-  std::function<bool()> ready;  // null: it runs
+  Ready ready;  // null: it runs
   std::string waits_for;
   Place waits_at;
   std::string error;

@@ -100,6 +100,12 @@ void Launch::end_probe() {
   changed.notify_all();
 }
 
+void Launch::want_other_kind(const AscCore& core, Scope scope) {
+  if (!guessed || !probing || core.issued || !core.info.split || scope == GM) return;
+  std::lock_guard<std::mutex> lock(mutex);
+  wanted_kind = scope == UB ? kAivOnly : kAicOnly;
+}
+
 void Launch::begin(Worker& w, AscCore& core) {
   if (w.seats.empty()) w.seats.push_back(std::make_unique<Seat>());
   core.seat = std::move(w.seats.back());
@@ -205,7 +211,7 @@ AscCore* Launch::next_core(Worker& w, std::unique_lock<std::mutex>& lock) {
       if (wanted_kind >= 0 || started_ >= cores.size()) return nullptr;
     }
     for (AscCore* core : w.cores) {
-      if (core->ready && core->ready()) {
+      if (core->ready && core->ready(true)) {
         core->ready = nullptr;
         std::rotate(w.cores.begin(), std::find(w.cores.begin(), w.cores.end(), core) + 1, w.cores.end());
         return core;
@@ -224,7 +230,7 @@ AscCore* Launch::next_core(Worker& w, std::unique_lock<std::mutex>& lock) {
     if (started_ >= cores.size() && w.cores.empty()) return nullptr;
     if (running_ == 0 && started_ >= cores.size()) {
       bool can_go_on = false;
-      for (const auto& core : cores) can_go_on |= !core->ended && core->ready && core->ready();
+      for (const auto& core : cores) can_go_on |= !core->ended && core->ready && core->ready(false);
       if (!can_go_on) {
         deadlock();
         changed.notify_all();
@@ -281,6 +287,7 @@ int mco_asc_run(const mco_asc_launch* spec, char* err, size_t errlen) {
     int kind = spec->kind >= 0 ? spec->kind : 0;
     for (int tries = 0; tries < 3; ++tries) {
       mco::asc::Launch launch(*spec, kind);
+      launch.guessed = tries == 0 && spec->kind < 0;
       try {
         launch.run();
       } catch (...) {

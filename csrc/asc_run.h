@@ -38,8 +38,12 @@ class Launch {
 
   const Home* find_gm(const void* at) const;
 
+  // Of a kernel that says nothing of its kind: memory that this kind of core lacks means it is of the other.
+  void want_other_kind(const AscCore& core, Scope scope);
+
   const mco_asc_launch& spec;
   const int kind;
+  bool guessed = false;  // the kind is an assumption
   Watch watch;
 
   std::mutex mutex;
@@ -55,7 +59,14 @@ class Launch {
   std::map<std::pair<int, int>, Barrier> barriers;
   // Flags between cores that are set and not waited for: of a core, a flag and a mode, how often each core has set it.
   std::map<std::array<int, 3>, std::map<int, int>> cross;
-  bool take_cross(int core, int id);
+  bool take_cross(int core, int id, bool take);
+  // Work that vector cores have handed to the cube core of their block, in order.
+  struct Work {
+    void (*call)(void*);
+    void* argument;
+    bool done = false;
+  };
+  std::map<int, std::deque<Work*>> handed;  // by cube core
 
   bool probing = true;  // until the first core shows what kind of kernel this is
   void end_probe();

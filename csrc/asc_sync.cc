@@ -27,13 +27,13 @@ std::vector<int> reached(const AscCore& core, int mode) {
 }  // namespace
 
 // A flag of a mode is there when every core that sets it in that mode has; waiting takes one of each. Under the lock.
-bool Launch::take_cross(int core, int id) {
+bool Launch::take_cross(int core, int id, bool take) {
   for (int mode = 0; mode <= 2; ++mode) {
     const auto found = cross.find({core, id, mode});
     if (found == cross.end()) continue;
     const std::vector<int> sources = reached(*cores[size_t(core)], mode);
     if (!std::all_of(sources.begin(), sources.end(), [&](int source) { return found->second[source] > 0; })) continue;
-    for (int source : sources) --found->second[source];
+    for (int source : sources) found->second[source] -= take;
     return true;
   }
   return false;
@@ -62,7 +62,8 @@ void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
     }
   }
   const std::string what = "for all " + std::to_string(members) + " " + mco::asc::who_text(who) + "cores";
-  core.wait(*where, what, [&launch, who, members, round] { return launch.barriers[{who, members}].round != round; });
+  core.wait(*where, what,
+            [&launch, who, members, round](bool) { return launch.barriers[{who, members}].round != round; });
 }
 
 void mco_asc_cross_set(const mco_asc_where* where, int mode, int id) {
@@ -90,24 +91,75 @@ void mco_asc_cross_wait(const mco_asc_where* where, int id) {
   if (id < 0 || id > 15) core.fail(*where, mco::format("the flag is %d; accepted: 0 to 15", id));
   mco::asc::Launch& launch = core.launch;
   const int number = core.number;
-  const auto take = [&launch, number, id] { return launch.take_cross(number, id); };
+  const auto there = [&launch, number, id](bool take) { return launch.take_cross(number, id, take); };
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
-    if (take()) return;
+    if (there(true)) return;
   }
-  core.wait(*where, "for flag " + std::to_string(id), take);
+  core.wait(*where, "for flag " + std::to_string(id), there);
 }
+
+void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argument) {
+  auto& core = here(where->call);
+  if (core.info.is_cube || !core.info.split) return work(argument);
+  mco::asc::Launch& launch = core.launch;
+  int cube = -1;
+  for (const int other : mco::asc::reached(core, 2)) cube = other;
+  if (cube < 0) {
+    core.fail(*where, "the block has no cube core; accepted: KERNEL_TYPE_MIX_AIC_1_1 or KERNEL_TYPE_MIX_AIC_1_2");
+  }
+  mco::asc::Launch::Work mine{work, argument};
+  {
+    std::lock_guard<std::mutex> lock(launch.mutex);
+    launch.handed[cube].push_back(&mine);
+    launch.changed.notify_all();
+  }
+  core.wait(*where, "for " + launch.cores[size_t(cube)]->title() + " to do it", [&mine](bool) { return mine.done; });
+}
+
+void mco_asc_serve(const mco_asc_where* where) {
+  auto& core = here(where->call);
+  mco::asc::Launch& launch = core.launch;
+  const std::vector<int> vectors = mco::asc::reached(core, 2);
+  for (;;) {
+    mco::asc::Launch::Work* next = nullptr;
+    const auto ready = [&](bool take) {
+      auto& list = launch.handed[core.number];
+      if (!list.empty()) {
+        if (take) {
+          next = list.front();
+          list.pop_front();
+        }
+        return true;
+      }
+      return std::all_of(vectors.begin(), vectors.end(), [&](int v) { return launch.cores[size_t(v)]->ended; });
+    };
+    bool found;
+    {
+      std::lock_guard<std::mutex> lock(launch.mutex);
+      found = ready(true);
+    }
+    if (!found) core.wait(*where, "for work of the vector cores of its block", ready);
+    if (!next) return;
+    next->call(next->argument);
+    std::lock_guard<std::mutex> lock(launch.mutex);
+    next->done = true;
+    launch.changed.notify_all();
+  }
+}
+
+void mco_asc_leave(void) { here("leave").leave(); }
 
 void mco_asc_wait_word(const mco_asc_where* where, int32_t* at, int32_t value, int take) {
   auto& core = here(where->call);
-  const auto there = [at, value, take] {
+  const auto there = [at, value, take](bool now) {
     if (__atomic_load_n(at, __ATOMIC_ACQUIRE) != value) return false;
-    if (take) __atomic_store_n(at, 0, __ATOMIC_RELEASE);
+    if (take && now) __atomic_store_n(at, 0, __ATOMIC_RELEASE);
     return true;
   };
   {
     std::lock_guard<std::mutex> lock(core.launch.mutex);
-    if (there()) return;
+    if (there(true)) return;
   }
   core.wait(*where, mco::format("for a word in GM to become %d", value), there);
 }
@@ -122,7 +174,7 @@ void mco_asc_pause(void) {
   auto& core = here("pause");
   if (core.launch.cores.size() < 2) return;
   const mco_asc_where where = {"a loop that looks at GM", nullptr, 0};
-  core.wait(where, "for other cores", [] { return true; });
+  core.wait(where, "for other cores", [](bool) { return true; });
 }
 
 }  // extern "C"

@@ -25,6 +25,20 @@ void run_fill(Machine& m, const Instr& in) {
   for (int64_t i = 0; i < repeat * kFractalBytes; i += size) std::memcpy(dst + i, one, size_t(size));
 }
 
+void run_fill_blocks(Machine& m, const Instr& in) {
+  using namespace isa::fill_blocks;
+  const int64_t count = ranged_arg(m, in, repeat), length = ranged_arg(m, in, blocks) * kBlockBytes;
+  const Wide step = Wide(length) + Wide(m.arg(in, gap)) * kBlockBytes;
+  if (!count || !length) return;
+  const DType t = in.tensors[dst].dtype;
+  uint8_t one[8];
+  const int64_t size = value_to_bits(m.value_arg(in, pad_value, t), t, one);
+  uint8_t* to = m.write(in, dst, 0, wide_product(count - 1, step) + length);
+  for (int64_t n = 0; n < count; ++n, to += int64_t(step)) {
+    for (int64_t i = 0; i < length; i += size) std::memcpy(to + i, one, size_t(size));
+  }
+}
+
 void check_v4dtrans(const Program& p, const Instr& in) {
   for (int i = 0; i < 2; ++i) need_scope(p, in, i, kOnChip);
   need_same_dtype(p, in, isa::v4dtrans::dst, isa::v4dtrans::src);

@@ -88,4 +88,41 @@ void run_load2d(Machine& m, const Instr& in) {
   }
 }
 
+void check_load2d_square(const Program& p, const Instr& in) {
+  for (int i = 0; i < 2; ++i) need_scope(p, in, i, kOnChip);
+  need_same_dtype(p, in, isa::load2d_square::dst, isa::load2d_square::src);
+  const int size = in.tensors[isa::load2d_square::dst].size;
+  if (size > 4) refuse(p, in, "element size", std::to_string(size), "1, 2 or 4 bytes");
+}
+
+void run_load2d_square(Machine& m, const Instr& in) {
+  using namespace isa::load2d_square;
+  const int64_t first = ranged_arg(m, in, index), count = ranged_arg(m, in, repeat),
+                stride = ranged_arg(m, in, src_stride), gap = m.arg(in, dst_gap), between = m.arg(in, fractal_gap);
+  if (!count) return;
+  const int64_t size = in.tensors[dst].size, side = size == 1 ? 32 : 16, parts = size == 2 ? 1 : 2,
+                block = parts * kFractalBytes, row = kBlockBytes / size;  // elements of a row of a fractal
+  const Wide step = 1 + Wide(gap), apart = 1 + Wide(between);
+  const Wide begin = Wide(first) * block;
+  const uint8_t* from =
+      m.read(in, src, begin, begin + wide_product(Wide(count - 1) * stride + 1, block)) + int64_t(begin);
+  uint8_t* to = m.write(in, dst, 0, wide_product(Wide(count - 1) * step + (parts - 1) * apart + 1, kFractalBytes));
+  for (int64_t n = 0; n < count; ++n) {
+    const uint8_t* s = from + n * stride * block;
+    uint8_t* d = to + n * int64_t(step) * kFractalBytes;
+    if (size == 2) {
+      transpose_fractal(m.kernels, d, s);
+      continue;
+    }
+    for (int64_t r = 0; r < side; ++r) {
+      for (int64_t c = 0; c < side; ++c) {
+        const int64_t fs = size == 1 ? r / 16 : c / row, fd = size == 1 ? c / 16 : r / row;
+        const int64_t at_s = fs * kFractalBytes + (r % 16) * kBlockBytes + c % row * size,
+                      at_d = fd * int64_t(apart) * kFractalBytes + (c % 16) * kBlockBytes + r % row * size;
+        std::memcpy(d + at_d, s + at_s, size_t(size));
+      }
+    }
+  }
+}
+
 }  // namespace mco

@@ -274,6 +274,54 @@ def l0c_out(m: Bench) -> None:
         m.out(dst)
 
 
+def l0c_matrix(m: Bench) -> None:
+    quant, source, target = m.choice(tuple(c for c in CONVERSIONS if c[0] != 1 and c[1] != "float16"))
+    rows, columns, matrices = m.integer(0, 18), m.integer(0, 50), m.integer(0, 2)
+    width = m.choice((0, 0, 8, 16, 32))
+    gap, next_gap = 16 * m.integer(0, 2), 32 * m.integer(0, 1)
+    src_stride = (rows + gap) * 16 * SIZE[source]
+    src_next = -(-columns // 16) * src_stride
+    src = in_l0c(m, source, -(-max(src_next * matrices, 512) // (256 * SIZE[source])) + 2)
+    vector = m.integer(0, 1) if quant else 0
+    scale = m.tensor("scale", "ub", "uint64", 64 * 8)
+    m.feed[-1] = np.array([word(m) for _ in range(m.feed[-1].size)], np.uint64)
+    dst_stride = (rows * width if width else columns) * SIZE[target] + next_gap
+    dst_next = dst_stride * (-(-columns // width) if width else rows) + next_gap
+    need = max(dst_next * matrices, 64) + 64
+    if m.integer(0, 1):
+        dst = m.b.gm("dst_gm", target, need // SIZE[target], "output", atomic_init=True)
+        if target in ("float16", "float32", "int32") and m.integer(0, 1):
+            m.b.instr("set_atomic_add", [], {"mode": {"float32": 1, "float16": 2, "int32": 4}[target]})
+    else:
+        dst = m.tensor("dst", "ub", target, need)
+    m.b.instr(
+        "l0c_matrix",
+        [ref(dst), ref(src), ref(scale)],
+        {"width": width, "quant": int(quant == 2), "relu": m.integer(0, 1), "vector": vector},
+        matrices=matrices,
+        rows=rows,
+        columns=columns,
+        src_stride=src_stride,
+        src_next=src_next,
+        dst_stride=dst_stride,
+        dst_next=dst_next,
+        deqscale=word(m) if quant == 2 else 0,
+    )
+    if dst.scope != "gm":
+        m.out(dst)
+
+
+def load2d_square(m: Bench) -> None:
+    dtype = m.choice(("int8", "float16", "float32", "int32"))
+    repeat, index, stride = m.integer(0, 3), m.integer(0, 2), m.integer(0, 2)
+    gap, between = m.integer(0, 3), m.integer(0, 3)
+    src = m.tensor("src", "l1", dtype, 8 * 1024)
+    dst = m.tensor("dst", "l0b", dtype, 16 * 512)
+    numbers = {"index": index, "repeat": repeat, "src_stride": stride, "dst_gap": gap, "fractal_gap": between}
+    m.b.instr("load2d_square", {"dst": ref(dst), "src": ref(src)}, **numbers)
+    m.out(dst)
+
+
 def broadcast_l0c(m: Bench) -> None:
     source, target = m.choice(
         (("float16", "float16"), ("float32", "float32"), ("int32", "int32"), ("float16", "float32"))
@@ -301,6 +349,14 @@ def fill(m: Bench) -> None:
     dst = m.tensor("dst", scope, dtype, 2048)
     at = m.operand(dst, 512 // SIZE[dtype])
     m.b.instr("fill", {"dst": at}, repeat=m.integer(0, 4), pad_value=pad_value(m, dtype))
+    m.out(dst)
+
+
+def fill_blocks(m: Bench) -> None:
+    dtype, scope = m.choice(("float16", "int16", "float32", "int8")), m.choice(("l0a", "l0b", "l1"))
+    dst = m.tensor("dst", scope, dtype, 2048)
+    numbers = {name: m.integer(0, 4) for name in ("repeat", "blocks", "gap")}
+    m.b.instr("fill_blocks", {"dst": ref(dst)}, **numbers, pad_value=pad_value(m, dtype))
     m.out(dst)
 
 
@@ -358,7 +414,21 @@ def mmad(m: Bench) -> None:
 
 MAKERS: dict[str, Callable[[Bench], None]] = {
     f.__name__: f
-    for f in (load3dv1, load3dv2, col2img, conv2d, l0c_out, broadcast_l0c, fill, v4dtrans, load_image, mmad)
+    for f in (
+        load3dv1,
+        load3dv2,
+        col2img,
+        conv2d,
+        l0c_out,
+        l0c_matrix,
+        load2d_square,
+        broadcast_l0c,
+        fill,
+        fill_blocks,
+        v4dtrans,
+        load_image,
+        mmad,
+    )
 }
 
 

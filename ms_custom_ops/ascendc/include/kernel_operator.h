@@ -19,6 +19,8 @@
 #include "mco/misc.h"
 #include "mco/library.h"
 #include "mco/normal.h"
+#include "mco/cube.h"
+#include "mco/fixpipe.h"
 #include "mco/tiling.h"
 
 namespace tik2 = AscendC;

@@ -198,3 +198,64 @@ def broadcast_l0c(call: Call) -> None:
         rows = src.view(n * (read + src_gap), read).copy().view(src.numpy).reshape(burst, SIDE)
         out = np.repeat(rows.astype(dst.numpy) if wider else rows, copies * SIDE, axis=0)
         dst.view(n * (written + dst_gap), written)[:] = np.ascontiguousarray(out).reshape(-1).view(np.uint8)
+
+
+def _matrix_check(call: Call) -> bool:
+    """Whether scale words apply, after the checks."""
+    dst, src, quant = call["dst"], call["src"], bool(call.attrs["quant"])
+    call.need_on_chip(src)
+    call.need_dtype(src, {"float32", "int32"})
+    call.need(
+        (src.dtype, dst.dtype) in (_QUANT2 if quant else {(src.dtype, src.dtype)} | _CASTS),
+        f"conversion with quant {int(quant)}",
+        f"{src.dtype} to {dst.dtype}",
+        "int32 or float32 to a quantized dtype" if quant else "equal dtypes or a cast",
+    )
+    if call.attrs["vector"]:
+        call.need(quant, "quant with a vector scale", 0, 1)
+        call.need_on_chip(call["scale"])
+        call.need_dtype(call["scale"], {"uint64"})
+    return quant
+
+
+def _matrix_values(call: Call, x: np.ndarray, quant: bool) -> np.ndarray:
+    """Rows of src as dst dtype."""
+    dst, src = call["dst"], call["src"]
+    word = int(call.args["deqscale"]) % (1 << 64)
+    vector = call.attrs["vector"]
+    relu = bool(call.attrs["relu"]) or (quant and not vector and bool(word >> _RELU_BIT & 1))
+    if not quant:
+        result = x if src.dtype == dst.dtype else narrow(widen(x, src.dtype), dst.dtype, call.saturate)
+        return np.where(result > 0, result, result.dtype.type(0)) if relu else result
+    scale = np.full(1, word, np.uint64)
+    if vector:
+        scale = call["scale"].load(call["scale"].positions(np.arange(x.shape[1]) * 8))
+    result = quantized(x, src.dtype, dst.dtype, scale, True, relu)
+    if dst.dtype in BYTES:
+        return result
+    result = narrow(result, "float16", call.saturate) if dst.dtype == "float16" else result
+    return np.where(result > 0, result, result.dtype.type(0)) if relu else result
+
+
+@instruction("l0c_matrix")
+def l0c_matrix(call: Call) -> None:
+    """Matrices of L0C to rows or columns of dst."""
+    quant = _matrix_check(call)
+    dst, src, width = call["dst"], call["src"], call.attrs["width"]
+    count, rows, columns = (call.ranged(n) for n in ("matrices", "rows", "columns"))
+    if not count or not rows or not columns:
+        return
+    r, c = np.ogrid[:rows, :columns]
+    source = c // SIDE * int(call.args["src_stride"]) + (r * SIDE + c % SIDE) * src.size
+    stride, step = int(call.args["dst_stride"]), int(call.args["dst_next"])
+    target = c // width * stride + (r * width + c % width) * dst.size if width else r * stride + c * dst.size
+    from_next = int(call.args["src_next"])
+    src.check(0, (count - 1) * from_next + int(source.max()) + src.size)
+    dst.check(0, (count - 1) * step + int(target.max()) + dst.size)
+    piece = min(width or SIDE, SIDE)
+    for n in range(count):
+        values = _matrix_values(call, src.load(src.positions(n * from_next + source)), quant)
+        for first in range(0, columns, piece):
+            part = np.ascontiguousarray(values[:, first : first + piece])
+            for row in range(rows):
+                _land(call, n * step + int(target[row, first]), part[row].view(np.uint8))

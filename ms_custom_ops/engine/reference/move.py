@@ -161,6 +161,28 @@ def load2d(call: Call) -> None:
         dst.view(r * step * FRACTAL_BYTES, FRACTAL_BYTES)[:] = transposed_fractal(raw) if transpose else raw.copy()
 
 
+@instruction("load2d_square")
+def load2d_square(call: Call) -> None:
+    """Square blocks of one or two fractals, transposed."""
+    index, repeat, stride = (call.ranged(n) for n in ("index", "repeat", "src_stride"))
+    gap, between = _numbers(call, "dst_gap", "fractal_gap")
+    dst, src = call["dst"], call["src"]
+    call.need_on_chip(dst, src)
+    call.need_same_dtype(dst, src)
+    call.need(dst.size <= 4, "element size", dst.size, "1, 2 or 4 bytes")
+    parts = 1 if dst.size == 2 else 2
+    block = parts * FRACTAL_BYTES
+    if repeat:
+        src.check(index * block, (index + (repeat - 1) * stride + 1) * block)
+        dst.check(0, ((repeat - 1) * (1 + gap) + (parts - 1) * (1 + between) + 1) * FRACTAL_BYTES)
+    for r in range(repeat):
+        raw = src.view((index + r * stride) * block, block).copy().view(f"u{dst.size}").reshape(parts, SIDE, -1)
+        square = np.concatenate(list(raw), axis=0 if dst.size == 1 else 1).T
+        for part, piece in enumerate(np.split(square, parts, axis=0 if dst.size == 1 else 1)):
+            first = (r * (1 + gap) + part * (1 + between)) * FRACTAL_BYTES
+            dst.view(first, FRACTAL_BYTES)[:] = np.ascontiguousarray(piece).reshape(-1).view(np.uint8)
+
+
 @instruction("fixpipe")
 def fixpipe(call: Call) -> None:
     """L0C to GM, converted on the way and written densely."""

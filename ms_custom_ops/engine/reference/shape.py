@@ -22,6 +22,20 @@ def fill(call: Call) -> None:
         view[:] = np.tile(np.broadcast_to(call.value("pad_value", dst), (1,)).view(np.uint8), view.size // dst.size)
 
 
+@instruction("fill_blocks")
+def fill_blocks(call: Call) -> None:
+    """Runs of 32-byte blocks of one value."""
+    dst, repeat = call["dst"], call.ranged("repeat")
+    length, gap = call.ranged("blocks") * BLOCK_BYTES, int(call.args["gap"]) * BLOCK_BYTES
+    call.need_on_chip(dst)
+    if not repeat or not length:
+        return
+    dst.check(0, (repeat - 1) * (length + gap) + length)
+    row = np.tile(np.broadcast_to(call.value("pad_value", dst), (1,)).view(np.uint8), length // dst.size)
+    for n in range(repeat):
+        dst.view(n * (length + gap), length)[:] = row
+
+
 @instruction("v4dtrans")
 def v4dtrans(call: Call) -> None:
     """Transpose of a channels x m_len matrix."""

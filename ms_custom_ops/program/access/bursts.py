@@ -72,9 +72,25 @@ def fractals(use: Use, operand: str) -> list[Box]:
     return box(index * FRACTAL_BYTES, FRACTAL_BYTES, repeat, stride * FRACTAL_BYTES)
 
 
+def squares(use: Use, operand: str) -> list[Box]:
+    """load2d_square: blocks of one or two fractals."""
+    index, repeat, stride, gap, fractal_gap = use.ints("index", "repeat", "src_stride", "dst_gap", "fractal_gap")
+    parts = 1 if use.sizes["dst"] == 2 else 2
+    if operand == "src":
+        block = parts * FRACTAL_BYTES
+        return box(index * block, block, repeat, stride * block)
+    return box(0, FRACTAL_BYTES, parts, (1 + fractal_gap) * FRACTAL_BYTES, repeat, (1 + gap) * FRACTAL_BYTES)
+
+
 def fill(use: Use, operand: str) -> list[Box]:
     """fill: ``repeat`` units of 512 bytes."""
     return box(0, use.arg("repeat") * FRACTAL_BYTES)
+
+
+def filled_blocks(use: Use, operand: str) -> list[Box]:
+    """fill_blocks: runs of 32-byte blocks."""
+    repeat, blocks, gap = use.ints("repeat", "blocks", "gap")
+    return box(0, blocks * BLOCK_BYTES, repeat, (blocks + gap) * BLOCK_BYTES)
 
 
 def transpose(use: Use, operand: str) -> list[Box]:

@@ -6,7 +6,7 @@ Fractals of inputs are 16 rows of 32 bytes. Of the last one along k only the byt
 
 from __future__ import annotations
 
-from ms_custom_ops.program.access.box import Box, box
+from ms_custom_ops.program.access.box import Box, box, shifted
 from ms_custom_ops.program.access.bursts import round_up
 from ms_custom_ops.program.access.use import Use
 from ms_custom_ops.program.names import (
@@ -115,3 +115,24 @@ def l0c_out(use: Use, operand: str) -> list[Box]:
     if operand == "add":
         return box(0, nburst * elements * size)
     return box(0, _columns_used(mode, burst) * size, nburst, FRACTAL_SIDE * size)
+
+
+def _panels(rows: int, columns: int, width: int, size: int, step: int) -> list[Box]:
+    """Columns of ``width`` elements with whole rows between them, one every ``step`` bytes."""
+    full, tail = divmod(columns, width)
+    last = box(full * step, tail * size, rows, width * size)
+    return box(0, rows * width * size, full, step) + last
+
+
+def l0c_matrix(use: Use, operand: str) -> list[Box]:
+    """Columns of fractals of src; rows or columns of dst; one scale for each column."""
+    matrices, rows, columns = use.ints("matrices", "rows", "columns")
+    if not matrices or not rows or not columns:
+        return []
+    size = use.sizes[operand]
+    if operand == "scale":
+        return box(0, columns * size) if use.attr("vector") else []
+    stride, step = use.ints(f"{operand}_stride", f"{operand}_next")
+    width = FRACTAL_SIDE if operand == "src" else use.attr("width")
+    one = _panels(rows, columns, width, size, stride) if width else box(0, columns * size, rows, stride)
+    return [b for i in range(matrices) for b in shifted(one, i * step)]

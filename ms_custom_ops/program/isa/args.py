@@ -34,6 +34,7 @@ _MOVES = {
 # On a fused core the vector unit moves between L0C and UB.
 _FUSED = {**_MOVES, ("ub", "l1"): "MTE1", ("l1", "ub"): "MTE3", ("ub", "l0c"): "V", ("l0c", "ub"): "V"}
 # On a split core L0C is emptied by a pipe of its own, and L1 has a way to GM and into the bias table.
-_SPLIT = {**_MOVES, ("gm", "l1"): "MTE3", ("bt", "l1"): "MTE1", ("gm", "l0c"): "FIX", ("l1", "l0c"): "FIX"}
+_SPLIT = {**_MOVES, ("gm", "l1"): "MTE3", ("bt", "l1"): "MTE1", ("l0c", "bt"): "M", ("gm", "l0c"): "FIX",
+          ("l1", "l0c"): "FIX"}  # fmt: skip
 BY_ROUTE = (_FUSED, _SPLIT)
 """Pipe of a move by (dst scope, src scope): on fused cores, on split ones."""

@@ -63,4 +63,18 @@ ROWS = (
         "dst x before quantization. Then + add[element of dst] (flag 4). store 1, 2: 16 bytes of an 8-bit dst go "
         "to the low, high half of each 32. Operands without their flag are not read",
     ),
+    row(
+        "l0c_matrix",
+        "dst:w src:r scale:r",
+        f"matrices:{_COUNT} rows:{_COUNT} columns:{_COUNT} src_stride:bytes src_next:bytes dst_stride:bytes "
+        "dst_next:bytes deqscale:word",
+        "width[0,8,16,32] quant[0..1] relu[0..1] vector[0..1]",
+        BY_ROUTE,
+        access.l0c_matrix,
+        "L0C to GM or L1: matrices of rows x columns elements, one every src_next bytes of src and dst_next bytes of "
+        "dst. Element (r, c) is read at c/16*src_stride bytes + 16*r + c%16 elements. width 0: written at r*dst_stride "
+        "bytes + c elements; 8, 16 or 32: at c/width*dst_stride bytes + r*width + c%width elements. quant 0: as it "
+        "is, or rounded to dst (float32 to float16, bfloat16); 1: by the bits of a scale word as quant 2 of l0c_out "
+        "with flag 8, the word is deqscale, or scale[c] (vector 1); scale is not read otherwise. relu as there",
+    ),
 )

@@ -56,6 +56,17 @@ ROWS = (
         "turns each 16x16 fractal of 16-bit elements",
     ),
     row(
+        "load2d_square",
+        "dst:w src:r",
+        f"index:{_SIDE} repeat:{_SIDE} src_stride:{_SIDE} dst_gap:fractals fractal_gap:fractals",
+        "",
+        BY_ROUTE,
+        access.squares,
+        "square blocks, transposed: 32x32 elements of 1 byte, 16x16 of 2 or 4 bytes. A block is one fractal, or two "
+        "that follow each other in src: of 1 byte one below the other, of 4 bytes side by side. Block index + "
+        "r*src_stride goes to fractals r*(1 + dst_gap) and, the second half, r*(1 + dst_gap) + 1 + fractal_gap of dst",
+    ),
+    row(
         "vnchwconv",
         " ".join([f"dst{i}:w" for i in range(16)] + [f"src{i}:r" for i in range(16)]),
         "repeat:count dst_rep:bytes src_rep:bytes",
@@ -92,6 +103,15 @@ ROWS = (
         "MTE1",
         access.fill,
         "repeat * 512 bytes of the value in the dtype of dst",
+    ),
+    row(
+        "fill_blocks",
+        "dst:w",
+        f"repeat:{_SIDE} blocks:{_SIDE} gap:blocks pad_value:value",
+        "",
+        "MTE2",
+        access.filled_blocks,
+        "repeat runs of so many blocks of 32 bytes, of the value in the dtype of dst; gap blocks between them",
     ),
     row(
         "load_image",

@@ -65,7 +65,7 @@ typedef struct mco_asc_call {
   uint16_t op;
   uint8_t operands, args, attrs;
   uint8_t mask;
-  uint16_t floats;  // bit i: argument i is a float
+  uint32_t floats;  // bit i: argument i is a float
   uint64_t bits[2];
   int64_t repeat;
 } mco_asc_call;
@@ -163,6 +163,14 @@ MCO_ASC_API void mco_asc_cross_wait(const mco_asc_where* where, int id);
 MCO_ASC_API void mco_asc_wait_word(const mco_asc_where* where, int32_t* at, int32_t value, int take);
 MCO_ASC_API void mco_asc_wake(void);   // a word that others may wait for has changed
 MCO_ASC_API void mco_asc_pause(void);  // lets other cores run
+
+// Has the cube core of this vector core's block call work(argument), and returns when it has. On a cube core, or where
+// cube and vector are one core, calls it right away. The cube core runs mco_asc_serve, which returns when the vector
+// cores of its block have ended.
+MCO_ASC_API void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argument);
+MCO_ASC_API void mco_asc_serve(const mco_asc_where* where);
+// Ends the core, without an error.
+MCO_ASC_API void mco_asc_leave(void) __attribute__((noreturn));
 
 MCO_ASC_API void mco_asc_task_type(const mco_asc_where* where, int type);
 MCO_ASC_API void mco_asc_atomic(const mco_asc_where* where, int operation, int dtype);

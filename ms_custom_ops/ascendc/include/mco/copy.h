@@ -94,6 +94,16 @@ inline void copy_blocks(const mco_asc_where& where, const D& dst, const S& src, 
         {integer(p.blockCount), integer(32 * int64_t(p.blockLen)), integer(32 * int64_t(p.srcGap)),
          integer(32 * int64_t(p.dstGap))});
 }
+// Of the bias table a block is 64 bytes.
+template <class T>
+inline void copy_blocks(const mco_asc_where& where, const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                        const AscendC::DataCopyParams& p) {
+  if (!p.blockCount || !p.blockLen) return;
+  const int64_t unit = AscendC::TPosition(dst.GetPosition()) == AscendC::TPosition::C2 ? 64 : 32;
+  issue(Op::data_move, where, {operand(dst), operand(src)},
+        {integer(p.blockCount), integer(unit * int64_t(p.blockLen)), integer(32 * int64_t(p.srcGap)),
+         integer(unit * int64_t(p.dstGap))});
+}
 
 // Rows of GM, each completed to whole blocks. Without padding of its own a row is completed by its first element.
 template <class T>

@@ -66,7 +66,7 @@ using Values = std::initializer_list<mco_asc_value>;
 using Attrs = std::initializer_list<int64_t>;
 
 inline void issue(Op op, const mco_asc_where& where, const Lanes& lanes, Operands operands, Values args,
-                  Attrs attrs = {}, uint16_t floats = 0) {
+                  Attrs attrs = {}, uint32_t floats = 0) {
   const mco_asc_call call = {where,          uint16_t(op), uint8_t(operands.size()), uint8_t(args.size()),
                              uint8_t(attrs.size()), lanes.kind,   floats,                   {lanes.low, lanes.high},
                              lanes.repeat};
@@ -75,7 +75,7 @@ inline void issue(Op op, const mco_asc_where& where, const Lanes& lanes, Operand
 
 // An instruction without a mask.
 inline void issue(Op op, const mco_asc_where& where, Operands operands, Values args, Attrs attrs = {},
-                  uint16_t floats = 0) {
+                  uint32_t floats = 0) {
   issue(op, where, Lanes{MCO_ASC_NO_MASK, 0, 0, 1}, operands, args, attrs, floats);
 }
 

@@ -19,10 +19,10 @@
     }                                                                                  \
   } while (0)
 
-#define ASCEND_IS_AIV (mco_asc::is_vector_core())
-#define ASCEND_IS_AIC (mco_asc::is_cube_core())
-#define ASCEND_IS_NOT_AIV (!mco_asc::is_vector_core())
-#define ASCEND_IS_NOT_AIC (!mco_asc::is_cube_core())
+#define ASCEND_IS_AIV (mco_asc::note<mco_asc::USES_CORE_TYPE>() && mco_asc::is_vector_core())
+#define ASCEND_IS_AIC (mco_asc::note<mco_asc::USES_CORE_TYPE>() && mco_asc::is_cube_core())
+#define ASCEND_IS_NOT_AIV (!ASCEND_IS_AIV)
+#define ASCEND_IS_NOT_AIC (!ASCEND_IS_AIC)
 
 namespace mco_asc {
 
@@ -59,6 +59,14 @@ struct MixCoreType {
   operator CoreType() const { return mco_asc_this_core("g_coreType")->is_cube ? AIC : AIV; }
 };
 inline const MixCoreType g_coreType{};
+template <class T>
+inline bool operator==(const MixCoreType& core, T type) {
+  return mco_asc::note<mco_asc::USES_CORE_TYPE>() && CoreType(core) == type;
+}
+template <class T>
+inline bool operator!=(const MixCoreType& core, T type) {
+  return !(core == type);
+}
 
 // Mask register.
 template <class T, MaskMode mode = MaskMode::NORMAL>

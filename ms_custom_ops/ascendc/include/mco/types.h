@@ -320,10 +320,28 @@ constexpr int64_t bytes_for(int64_t elements) {
   return elements * bits_of<T> / 8;
 }
 
-template <class = void>
+// What the kernels of a library use, for those that do not say what kind they are.
+enum Use { USES_CORE_TYPE, USES_CUBE, USES_MATMUL };
 struct Library {
-  static inline int32_t kind = -1;  // of kernels that do not say
+  static inline int32_t kind = -1;
+  static inline bool used[3] = {};
 };
-inline int32_t default_kind() { return Library<>::kind; }
+template <Use use>
+struct Used {
+  static bool noted;
+};
+template <Use use>
+bool Used<use>::noted = (Library::used[use] = true);
+// Stands in templates and macros: what is not instantiated is not used.
+template <Use use>
+inline bool note() {
+  return Used<use>::noted;
+}
+
+// Cube and vector code in one kernel: one cube core and two vector cores in a block.
+inline int32_t default_kind() {
+  const bool mixed = Library::used[USES_MATMUL] || (Library::used[USES_CUBE] && Library::used[USES_CORE_TYPE]);
+  return Library::kind < 0 && mixed ? int32_t(AscendC::KERNEL_TYPE_MIX_AIC_1_2) : Library::kind;
+}
 
 }  // namespace mco_asc
