@@ -133,7 +133,9 @@ void l0c_bursts(const Use&, int, Touched&);
 void fixpipe(const Use&, int, Touched&);
 void matrices(const Use&, int, Touched&);
 void fractals(const Use&, int, Touched&);
+void squares(const Use&, int, Touched&);
 void fill(const Use&, int, Touched&);
+void filled_blocks(const Use&, int, Touched&);
 void transpose(const Use&, int, Touched&);
 void rows_of_16(const Use&, int, Touched&);
 void crop(const Use&, int, Touched&);
@@ -144,6 +146,7 @@ void mmad(const Use&, int, Touched&);
 void matmul(const Use&, int, Touched&);
 void broadcast(const Use&, int, Touched&);
 void l0c_out(const Use&, int, Touched&);
+void l0c_matrix(const Use&, int, Touched&);
 }  // namespace cube
 namespace image {
 void load3dv1(const Use&, int, Touched&);

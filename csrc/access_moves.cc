@@ -67,7 +67,22 @@ void fractals(const Use& use, int operand, Touched& out) {
   out.add(use.arg("index") * kFractalBytes, kFractalBytes, repeat, use.arg("src_stride") * kFractalBytes);
 }
 
+void squares(const Use& use, int operand, Touched& out) {
+  const int64_t repeat = use.arg("repeat"), parts = use.size(use.operand("dst")) == 2 ? 1 : 2;
+  if (is(use, operand, "src")) {
+    const int64_t block = parts * kFractalBytes;
+    return out.add(use.arg("index") * block, block, repeat, use.arg("src_stride") * block);
+  }
+  out.add(0, kFractalBytes, parts, (1 + use.arg("fractal_gap")) * kFractalBytes, repeat,
+          (1 + use.arg("dst_gap")) * kFractalBytes);
+}
+
 void fill(const Use& use, int, Touched& out) { out.add(0, use.arg("repeat") * kFractalBytes); }
+
+void filled_blocks(const Use& use, int, Touched& out) {
+  const int64_t blocks = use.arg("blocks");
+  out.add(0, blocks * kBlockBytes, use.arg("repeat"), (blocks + use.arg("gap")) * kBlockBytes);
+}
 
 void transpose(const Use& use, int operand, Touched& out) {
   if (!use.has("m_len")) return out.add(0, kFractalBytes);
@@ -267,6 +282,30 @@ void l0c_out(const Use& use, int operand, Touched& out) {
   if (!(flags & wanted)) return;
   if (wanted == kAdd) return out.add(0, nburst * elements * size);
   out.add(0, columns_used(mode, burst) * size, nburst, kFractalSide * size);
+}
+
+void l0c_matrix(const Use& use, int operand, Touched& out) {
+  const int64_t matrices = use.arg("matrices"), rows = use.arg("rows"), columns = use.arg("columns"),
+                size = use.size(operand);
+  if (!matrices || !rows || !columns) return;
+  if (is(use, operand, "scale")) {
+    if (use.attr("vector")) out.add(0, columns * size);
+    return;
+  }
+  const bool src = is(use, operand, "src");
+  const int64_t stride = use.of(operand, "stride"), step = use.of(operand, "next"),
+                width = src ? kFractalSide : use.attr("width");
+  for (int64_t i = 0; i < matrices; ++i) {
+    const size_t before = out.boxes.size();
+    if (width) {
+      const int64_t full = columns / width;
+      out.add(0, rows * width * size, full, stride);
+      out.add(full * stride, columns % width * size, rows, width * size);
+    } else {
+      out.add(0, columns * size, rows, stride);
+    }
+    for (size_t n = before; n < out.boxes.size(); ++n) out.boxes[n].start += i * step;
+  }
 }
 
 }  // namespace cube
