@@ -30,10 +30,19 @@ FLAGS = (
     "-ffp-contract=off",  # a fused multiply-add rounds once where the chip rounds twice
     "-fvisibility=hidden",
     "-w",
+    "-Wno-narrowing",
+    "-DASCENDC_CPU_DEBUG=1",  # what sources ask for a CPU build
+    "-D__CCE_KT_TEST__=1",
 )
 _LINK = ("-shared", "-Wl,-Bsymbolic-functions")  # a kernel's assert and abort are faults of that kernel
 _VARIANTS = 8  # libraries kept of one unit, for texts that change back and forth
 _CORES = ("CUBE", "VEC")
+# Entries that the C library has a function of the same name for.
+_LIBRARY = frozenset(
+    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div erf erfc exp exp2 expm1 fabs fdim floor "
+    "fma fmax fmin fmod frexp gamma hypot index ldexp lgamma log log10 log1p log2 logb modf pow remainder remove rename "
+    "rint round scalb select significand sin sinh sqrt tan tanh tgamma time trunc".split()
+)
 
 
 @dataclass(frozen=True)
@@ -162,12 +171,17 @@ def _readable(source: Path, scratch: Path) -> Path:
     return copy
 
 
+def _renamed(unit: Unit) -> str:
+    names = [unit.entry, *rewrite.global_functions(unit.source.read_text(errors="replace"))]
+    return "".join(f"#define {name} mco_kernel_{name}\n" for name in sorted(set(names) & _LIBRARY))
+
+
 def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Path:
     """One library; adds what it was made of to ``files``."""
     main, library = scratch / f"entry{core}.cpp", scratch / f"kernel{core}.so"
     others = [_readable(path, scratch) for path in unit.others]
     main.write_text(
-        f'#include "kernel_operator.h"\n{unit.prologue}#include "{_readable(unit.source, scratch)}"\n'
+        f'#include "kernel_operator.h"\n{_renamed(unit)}{unit.prologue}#include "{_readable(unit.source, scratch)}"\n'
         f'#line 1 "{unit.source}"\n#include "mco/entry.h"\nMCO_ASC_ENTRY({unit.entry})\n'
     )
     flags = [*FLAGS, *unit.flags, *([f"-D__DAV_C220_{core}__"] if core else [])]

@@ -17,6 +17,7 @@
 #include "mco/gather.h"
 #include "mco/sort.h"
 #include "mco/misc.h"
+#include "mco/builtin.h"
 #include "mco/library.h"
 #include "mco/normal.h"
 #include "mco/cube.h"

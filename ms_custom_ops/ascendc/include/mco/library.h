@@ -291,7 +291,7 @@ inline void Mean(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Mea
 // A tensor of one or two axes, repeated along those of size 1.
 template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>
 inline void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim],
-                      const uint32_t srcShape[dim], LocalTensor<uint8_t>&,
+                      const uint32_t srcShape[dim], const LocalTensor<uint8_t>&,
                       mco_asc::Where where = mco_asc::Where::here()) {
   static_assert(dim == 1 || dim == 2, "AscendC::BroadCast: this number of axes is not accepted; accepted: 1, 2");
   const mco_asc_where here = where.of("BroadCast");
@@ -313,12 +313,11 @@ inline void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, cons
 template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>
 inline void BroadCast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim],
                       const uint32_t srcShape[dim], mco_asc::Where where = mco_asc::Where::here()) {
-  LocalTensor<uint8_t> none;
-  BroadCast<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, none, where);
+  BroadCast<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, LocalTensor<uint8_t>(), where);
 }
 template <class T, int32_t dim, int32_t axis, bool isReuseSource = false>
 inline void Broadcast(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t dstShape[dim],
-                      const uint32_t srcShape[dim], LocalTensor<uint8_t>& tmp,
+                      const uint32_t srcShape[dim], const LocalTensor<uint8_t>& tmp,
                       mco_asc::Where where = mco_asc::Where::here()) {
   BroadCast<T, dim, axis, isReuseSource>(dst, src, dstShape, srcShape, tmp, where);
 }

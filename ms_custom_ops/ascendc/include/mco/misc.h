@@ -144,10 +144,6 @@ class ListTensorDesc {
 };
 
 // Scalars.
-template <class T>
-constexpr T CeilDivision(T a, T b) {
-  return b ? (a + b - 1) / b : 0;
-}
 template <int value>
 inline int64_t ScalarGetCountOfValue(uint64_t bits) {
   return value ? __builtin_popcountll(bits) : 64 - __builtin_popcountll(bits);
