@@ -39,9 +39,9 @@ _VARIANTS = 8  # libraries kept of one unit, for texts that change back and fort
 _CORES = ("CUBE", "VEC")
 # Entries that the C library has a function of the same name for.
 _LIBRARY = frozenset(
-    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div erf erfc exp exp2 expm1 fabs fdim floor "
-    "fma fmax fmin fmod frexp gamma hypot index ldexp lgamma log log10 log1p log2 logb modf pow remainder remove rename "
-    "rint round scalb select significand sin sinh sqrt tan tanh tgamma time trunc".split()
+    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div erf erfc exp exp2 expm1 fabs fdim "
+    "floor fma fmax fmin fmod frexp gamma hypot index ldexp lgamma log log10 log1p log2 logb modf pow remainder remove "
+    "rename rint round scalb select significand sin sinh sqrt tan tanh tgamma time trunc".split()
 )
 
 
@@ -163,11 +163,13 @@ def _digest(path: str) -> str:
 
 def _readable(source: Path, scratch: Path) -> Path:
     """The source, or a copy that plain C++ can read and whose lines are those of the source."""
-    text = source.read_text(errors="replace")
-    if not rewrite.has_launch(text) and source.suffix in (".cpp", ".cc", ".cxx", ".cce"):
+    given = source.read_text(errors="replace")
+    text = rewrite.plain_launches(rewrite.kernel_part(given))
+    if text == given and source.suffix in (".cpp", ".cc", ".cxx", ".cce"):
         return source
     copy = scratch / f"{source.stem}_{hashlib.sha256(str(source).encode()).hexdigest()[:8]}.cpp"
-    copy.write_text(f'#line 1 "{source}"\n{rewrite.plain_launches(text)}')
+    launches = '#include "mco/launch.h"\n' if text != given else ""
+    copy.write_text(f'{launches}#line 1 "{source}"\n{text}')
     return copy
 
 

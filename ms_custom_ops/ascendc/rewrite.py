@@ -17,6 +17,8 @@ _GLOBAL = re.compile(
     r"__global__\s+(?:(?:__\w+__(?:\s*\([^()]*\))?|static|inline|__attribute__\s*\(\(.*?\)\))\s+)*void\s+(\w+)\s*\("
 )
 _LAUNCH = re.compile(r"<<<")
+_FRAMEWORK = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](?:torch|torch_npu|ATen|c10|pybind11)/[^\n]*', re.M)
+_HOST = re.compile(r"\b(?:at|torch|c10|c10_npu|pybind11)::|\bTORCH_LIBRARY|\bPYBIND11_MODULE")
 _BY_CORE = re.compile(r"\b__DAV_C220_(?:CUBE|VEC)__\b")
 
 
@@ -76,3 +78,42 @@ def _start_of_callee(bare: str, at: int) -> int | None:
                 break
     name = re.search(r"[A-Za-z_][\w:]*\s*$", bare[:i])
     return name.start() if name else None
+
+
+def kernel_part(text: str) -> str:
+    """A source without what its host side says to a framework: includes of it and declarations that name it are blank.
+
+    A source that includes none is returned as it is.
+    """
+    bare = _without_strings(without_comments(text))
+    if not _FRAMEWORK.search(without_comments(text)):
+        return text
+    kept = list(text)
+
+    def blank(start: int, end: int) -> None:
+        kept[start:end] = re.sub(r"[^\n]", " ", text[start:end])
+
+    for include in _FRAMEWORK.finditer(text):
+        blank(*include.span())
+    for start, end in _declarations(bare):
+        if _HOST.search(bare, start, end):
+            blank(start, end)
+    return "".join(kept)
+
+
+def _declarations(bare: str) -> list[tuple[int, int]]:
+    """Top-level declarations: to a semicolon, to the brace that closes, or a line of the preprocessor."""
+    found, start, depth, i = [], 0, 0, 0
+    while i < len(bare):
+        letter = bare[i]
+        if letter == "#" and depth == 0 and not bare[start:i].strip():
+            line = re.compile(r"(?:\\\n|[^\n])*").match(bare, i)
+            assert line is not None
+            i = start = line.end()
+            continue
+        depth += (letter in "{(") - (letter in "})")
+        if depth == 0 and (letter == ";" or (letter == "}" and bare[i + 1 :].lstrip()[:1] != ";")):
+            found.append((start, i + 1))
+            start = i + 1
+        i += 1
+    return [*found, (start, len(bare))]

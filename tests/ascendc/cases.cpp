@@ -65,6 +65,10 @@ __aicore__ inline void selections(Memory& m, GM_ADDR f, GM_ADDR o) {
   Compare(x, y, CMPMODE::GT, uint64_t(64), BinaryRepeatParams());
   Select<float, SELMODE::VSEL_CMPMASK_SPR>(r[1536], x, y, 1, BinaryRepeatParams());
   Duplicate(r[1600], 0.0f, 448);
+  Compare(bits, x, y, CMPMODE::LT, 100);  // not whole repeats
+  Select(r[1600], bits, x, y, SELMODE::VSEL_TENSOR_TENSOR_MODE, 100);
+  Compares(bits, x, 0.5f, CMPMODE::GE, 100);
+  Select(r[1728], bits, x, 7.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, 100);
   store(o, r, 2048);
 }
 

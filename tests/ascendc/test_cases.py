@@ -80,6 +80,8 @@ def test_compare_and_select(run):
     same = np.tile(x[:64] >= 0.5, 8)
     assert (r[1024:1536] == np.where(same, x, y)).all()
     assert (r[1536:1600] == np.where(x[:64] > y[:64], x[:64], y[:64])).all()
+    assert (r[1600:1700] == np.where(x < y, x, y)[:100]).all()
+    assert (r[1728:1828] == np.where(x >= 0.5, x, 7)[:100]).all()
 
 
 def test_gathers_and_transposes(run):

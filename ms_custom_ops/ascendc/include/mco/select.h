@@ -35,10 +35,13 @@ inline void check_compare(const mco_asc_where& where, CMPMODE mode) {
   }
 }
 
-// Whole repeats of 256 bytes are compared; what is left over is not, as on the chip.
 template <class T>
 constexpr int64_t whole_repeats(int64_t count) {
   return count * int64_t(sizeof(T)) / 256;
+}
+template <class T>
+constexpr int64_t lanes_left(int64_t count) {
+  return count % (256 / int64_t(sizeof(T)));
 }
 
 template <class D, class T>
@@ -60,6 +63,35 @@ inline void compare_scalar(const char* name, Where where, const LocalTensor<D>& 
         {compare_number(mode)}, is_real<T> ? 2 : 0);
 }
 
+// A count of elements: whole repeats, then the lanes that are left. The manual asks for whole repeats; kernels do not
+// always keep to that.
+template <class D, class T>
+inline void compare_count(const char* name, Where where, const LocalTensor<D>& dst, const LocalTensor<T>& a,
+                          const LocalTensor<T>& b, CMPMODE mode, int64_t count) {
+  const int64_t whole = whole_repeats<T>(count), left = lanes_left<T>(count), done = count - left;
+  if (whole) compare(name, where, dst, a, b, mode, whole, BinaryRepeatParams());
+  if (!left) return;
+  check_compare<T>(where.of(name), mode);
+  const LocalTensor<uint8_t> bits = dst.template ReinterpretCast<uint8_t>()[uint32_t(done / 8)];
+  issue(Op::vcmp, where.of(name), lanes_of<true>(uint64_t(left), 1),
+        {operand(bits, 1), operand(a[uint32_t(done)]), operand(b[uint32_t(done)])},
+        {integer(32), integer(256), integer(32), integer(256)}, {compare_number(mode)});
+  mco_asc_set_mask(~uint64_t(0), ~uint64_t(0));
+}
+
+template <class D, class T>
+inline void compare_scalar_count(const char* name, Where where, const LocalTensor<D>& dst, const LocalTensor<T>& src,
+                                 T value, CMPMODE mode, int64_t count) {
+  const int64_t whole = whole_repeats<T>(count), left = lanes_left<T>(count), done = count - left;
+  if (whole) compare_scalar(name, where, dst, src, value, mode, whole, UnaryRepeatParams());
+  if (!left) return;
+  const LocalTensor<T> lanes = scratch<T>(0, 256 / sizeof(T));
+  const LocalTensor<uint8_t> bits = scratch<uint8_t>(512, 32);
+  deliver(name, where, lanes, src[uint32_t(done)], left);
+  compare_scalar(name, where, bits, lanes, value, mode, 1, UnaryRepeatParams());
+  deliver(name, where, dst.template ReinterpretCast<uint8_t>()[uint32_t(done / 8)], bits, (left + 7) / 8);
+}
+
 // The register of compare masks: 16 bytes of the scratch.
 constexpr int64_t kCompareMask = 12 << 10;
 inline LocalTensor<uint8_t> compare_mask() { return scratch<uint8_t>(kCompareMask, 16); }
@@ -71,7 +103,7 @@ namespace AscendC {
 template <class D, class T>
 inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
                     uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::compare("Compare", where, dst, src0, src1, mode, mco_asc::whole_repeats<T>(count), BinaryRepeatParams());
+  mco_asc::compare_count("Compare", where, dst, src0, src1, mode, count);
 }
 template <class D, class T, bool isSetMask = true>
 inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
@@ -106,8 +138,7 @@ MCO_ASC_COMPARE_TO_REGISTER(const uint64_t mask[])
   template <class T, class D, bool isSetMask = true>                                                                \
   inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,           \
                    CMPMODE mode, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {                   \
-    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, mco_asc::whole_repeats<T>(count),                 \
-                            UnaryRepeatParams());                                                                   \
+    mco_asc::compare_scalar_count<D, T>(#NAME, where, dst, src, scalar, mode, count);                               \
   }                                                                                                                 \
   template <class T, class D, bool isSetMask = true>                                                                \
   inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,           \

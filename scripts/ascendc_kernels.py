@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs public Ascend C kernels, unmodified, from a folder and compares them with their formulas.
+
+usage: python scripts/ascendc_kernels.py FOLDER [NAME ...]
+
+Nothing is fetched: FOLDER holds checkouts, under any names, of the repositories in the table below. A kernel whose file
+is not there is skipped by name. Exits with the number of kernels that are wrong or fail.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+import ms_custom_ops as mco
+
+RNG = np.random.default_rng(0)
+KERNELS: dict[str, Callable[[Path], None]] = {}
+
+
+class Missing(Exception):
+    """A file that the folder does not hold."""
+
+
+def kernel(function: Callable[[Path], None]) -> Callable[[Path], None]:
+    KERNELS[function.__name__] = function
+    return function
+
+
+@functools.cache
+def _files(folder: Path) -> tuple[str, ...]:
+    return tuple(str(path) for path in folder.rglob("*"))
+
+
+def find(folder: Path, end: str) -> Path:
+    """The file or folder whose path ends so."""
+    for path in _files(folder):
+        if path.endswith("/" + end):
+            return Path(path)
+    raise Missing(end)
+
+
+def same(got: np.ndarray, wanted: np.ndarray, rtol: float = 0, atol: float = 0) -> None:
+    np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=rtol, atol=atol)
+
+
+def half(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape).astype(np.float16)
+
+
+def single(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape).astype(np.float32)
+
+
+SAMPLES = "4_op_dev/6_ascendc_custom_op"
+
+
+@kernel
+def add(folder: Path) -> None:
+    run = mco.ascendc.build(find(folder, f"{SAMPLES}/kernel_invocation/Add/add_custom.cpp"), entry="add_custom")
+    x, y, z = half(8, 2048), half(8, 2048), half(8, 2048)
+    run(8, x, y, z)
+    same(z, x + y)
+
+
+@kernel
+def add_tile(folder: Path) -> None:
+    run = mco.ascendc.build(find(folder, f"{SAMPLES}/kernel_invocation/Add_tile/add_custom.cpp"), entry="add_custom")
+    x, y, z = half(8, 2048), half(8, 2048), half(8, 2048)
+    run(8, x, y, z, tiling=np.array([8, 8 * 2048, 8], np.uint32))
+    same(z, x + y)
+
+
+@kernel
+def add_project(folder: Path) -> None:
+    ops = mco.ascendc.load_project(find(folder, f"{SAMPLES}/acl_invocation/op_dev"))
+    x, y = half(8, 2048), half(8, 2048)
+    same(ops["AddCustom"](x, y), x + y)
+
+
+@kernel
+def add_asc(folder: Path) -> None:
+    run = mco.ascendc.build(find(folder, "cpp_extension_asc/csrc/add_custom.asc"), entry="add_custom")
+    x, y = RNG.integers(-99, 99, (2, 8 * 2048)).astype(np.int32)
+    z = np.zeros_like(x)
+    run(8, x, y, z, z.size)
+    same(z, x + y)
+
+
+@kernel
+def trig_asc(folder: Path) -> None:
+    run = mco.ascendc.build(find(folder, "cpp_extension_asc/csrc/trig_inplace_custom.asc"), entry="trig_inplace_custom")
+    x = single(8 * 2048)
+    s, c, t = np.zeros((3, x.size), np.float32)
+    given = x.copy()
+    run(8, x, s, c, t, x.size)
+    for got, wanted in ((s, np.sin(given)), (c, np.cos(given)), (t, np.tan(given))):
+        same(got, wanted, 1e-5, 1e-6)
+
+
+def _op(folder: Path, end: str, name: str) -> Callable:
+    return mco.ascendc.load_project(find(folder, end))[name]
+
+
+@kernel
+def tril(folder: Path) -> None:
+    x = half(2, 100, 200)
+    same(_op(folder, "Tril/FrameworkLaunch", "Tril")(x, diagonal=0), np.tril(x))
+
+
+@kernel
+def triu(folder: Path) -> None:
+    x = half(2, 100, 200)
+    same(_op(folder, "Triu/FrameworkLaunch/Triu", "Triu")(x, diagonal=0), np.triu(x))
+
+
+@kernel
+def lerp(folder: Path) -> None:
+    start, end, weight = half(64, 128), half(64, 128), half(64, 128)
+    wanted = start.astype(np.float32) + weight.astype(np.float32) * (end.astype(np.float32) - start.astype(np.float32))
+    same(_op(folder, "Lerp", "Lerp")(start, end, weight), wanted, 2e-3, 2e-3)
+
+
+@kernel
+def xlogy(folder: Path) -> None:
+    x, y = single(64, 128), np.abs(single(64, 128)) + 0.1
+    x[0] = 0
+    same(_op(folder, "Xlogy/Framework", "Xlogy")(x, y), np.where(x == 0, 0, x * np.log(y)), 1e-4, 1e-4)
+
+
+def _shape(*sizes: int) -> np.ndarray:
+    return np.array([*sizes, *[1] * (4 - len(sizes))], np.int64)
+
+
+def _strides(shape: np.ndarray, size: int) -> np.ndarray:
+    return np.array([size, *(size * np.cumprod(shape)[:3])], np.int64)
+
+
+GGML = "ggml-cann/kernels"
+
+
+@kernel
+def get_row(folder: Path) -> None:
+    for dtype, name in ((np.float32, "f32"), (np.float16, "f16")):
+        run = mco.ascendc.build(find(folder, f"{GGML}/get_row_{name}.cpp"), entry=f"ascendc_get_row_{name}")
+        table, index = RNG.normal(size=(64, 256)).astype(dtype), RNG.integers(0, 64, 10).astype(np.int32)
+        out = np.zeros((10, 256), np.float32)
+        shapes = [_shape(256, 64), _shape(10), _shape(256, 10)]
+        sizes = (table.itemsize, 4, 4)
+        pairs = [part for shape, size in zip(shapes, sizes, strict=True) for part in (shape, _strides(shape, size))]
+        run(4, table, index, out, *pairs)
+        same(out, table[index])
+
+
+@kernel
+def dup(folder: Path) -> None:
+    for source, target, name in (
+        (np.float16, np.float16, "fp16"),
+        (np.float32, np.float32, "fp32"),
+        (np.float32, np.float16, "fp32_to_fp16"),
+        (np.float16, np.float32, "fp16_to_fp32"),
+    ):
+        run = mco.ascendc.build(find(folder, f"{GGML}/dup.cpp"), entry=f"ascendc_dup_by_rows_{name}")
+        x = RNG.normal(size=(10, 64)).astype(source)
+        out = np.zeros((10, 64), target)
+        shape = _shape(64, 10)
+        run(10, x, out, shape, _strides(shape, x.itemsize), shape, _strides(shape, out.itemsize))
+        same(out, x.astype(target))
+
+
+@kernel
+def quantize_q8(folder: Path) -> None:
+    run = mco.ascendc.build(find(folder, f"{GGML}/quantize_f32_q8_0.cpp"), entry="ascendc_quantize_f32_q8_0")
+    x = single(4, 256)
+    out = np.zeros(x.size + 2 * x.size // 32, np.int8)
+    shape = _shape(256, 4)
+    run(2, x, out, shape, _strides(shape, 4), shape)
+    groups = x.reshape(-1, 32)
+    scale = (np.abs(groups).max(1) / np.float32(127)).astype(np.float32)
+    scaled = groups * (np.float32(1) / scale)[:, None]
+    same(out[: x.size], (np.sign(scaled) * np.floor(np.abs(scaled) + 0.5)).ravel())
+    same(out[x.size :].view(np.float16), scale.astype(np.float16))
+
+
+@kernel
+def quantize_q4(folder: Path) -> None:
+    run = mco.ascendc.build(find(folder, f"{GGML}/quantize_float_to_q4_0.cpp"), entry="ascendc_quantize_f32_to_q4_0")
+    x = single(4, 256)
+    out = np.zeros(x.size // 2 + 2 * x.size // 32, np.uint8)
+    shape = _shape(256, 4)
+    run(2, x, out, shape, _strides(shape, 4), shape)
+    groups = x.reshape(-1, 32)
+    extreme = groups[np.arange(len(groups)), np.abs(groups).argmax(1)]
+    scale = (extreme / np.float32(-8)).astype(np.float32)
+    q = np.minimum(15, np.floor(groups * (np.float32(1) / scale)[:, None] + np.float32(8.5))).astype(np.int64) - 8
+    pairs = (q & 15).reshape(-1, 2)
+    same(out[: x.size // 2], (pairs[:, 0] | pairs[:, 1] << 4))
+    same(out[x.size // 2 :].view(np.float16), scale.astype(np.float16))
+
+
+def _bits(x: np.ndarray) -> np.ndarray:
+    return (x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+@kernel
+def bgmv(folder: Path) -> None:
+    shrink, expand = find(folder, "csrc/kernels/bgmv_shrink.cpp"), find(folder, "csrc/kernels/bgmv_expand.cpp")
+    for hidden, rank in ((512, 8), (1024, 16), (4096, 64)):
+        x, w = half(4, hidden), half(3, rank, hidden)
+        index = np.array([0, 2, -1, 1], np.int64)
+        y = np.zeros((4, rank), np.float32)
+        mco.ascendc.build(shrink, entry="bgmv_shrink_half")(2, x, w, index, 4, y, 4, 2, hidden, rank, 0.5)
+        wanted = np.stack([0.5 * w[i].astype(np.float32) @ row.astype(np.float32) if i >= 0 else np.zeros(rank)
+                           for i, row in zip(index, x, strict=True)])  # fmt: skip
+        same(y, wanted, 1e-3, 2e-2)
+        slice_size, full, offset = 128, 512, 64
+        x2, w2, base = single(4, rank), half(3, slice_size, rank), half(4, full)
+        out = base.copy()
+        mco.ascendc.build(expand, entry="bgmv_expand_half")(
+            2, x2, w2, index, 4, base, out, 4, 2, rank, slice_size, offset, full
+        )
+        wanted = base.astype(np.float32)
+        for i, row in enumerate(x2):
+            if index[i] >= 0:
+                wanted[i, offset : offset + slice_size] += w2[index[i]].astype(np.float32) @ row
+        same(out, wanted, 2e-3, 2e-2)
+
+
+def main() -> int:
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    folder, names = Path(sys.argv[1]).absolute(), sys.argv[2:] or list(KERNELS)
+    wrong = 0
+    for name in names:
+        started = time.perf_counter()
+        try:
+            KERNELS[name](folder)
+            verdict = "right"
+        except Missing as missing:
+            verdict = f"skipped: {missing} is not in the folder"
+        except Exception as error:
+            wrong += 1
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            verdict = f"FAILED: {' | '.join(lines[:6])}"
+            if "--trace" in sys.argv:
+                traceback.print_exc()
+        print(f"{name:14} {time.perf_counter() - started:6.1f} s  {verdict}", flush=True)
+    return wrong
+
+
+if __name__ == "__main__":
+    sys.exit(main())
