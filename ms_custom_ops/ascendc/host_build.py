@@ -39,6 +39,13 @@ def _identity() -> str:
     return found.hexdigest()
 
 
+@functools.cache
+def _flags() -> tuple[str, ...]:
+    """Flags of every object. Of GNU's compiler one more: what an inline function keeps is each library's own."""
+    told = subprocess.run([compiler.compiler(), "--version"], capture_output=True, text=True, errors="replace").stdout
+    return FLAGS if "clang" in told else (*FLAGS, "-fno-gnu-unique")
+
+
 def build_host(sources: Sequence[Path], folders: Sequence[Path], defines: Sequence[str] = ()) -> Path:
     """The library of ``sources``. AscendcBuildError: first the user's line at fault, then what the compiler said."""
     runtime = [host_include_folder() / "mco_host" / name for name in _RUNTIME]
@@ -61,7 +68,7 @@ def build_host(sources: Sequence[Path], folders: Sequence[Path], defines: Sequen
 def _object(source: Path, folders: Sequence[Path], defines: Sequence[str]) -> Path:
     """The object of one source, out of the cache where nothing that it includes has changed."""
     own = (str(source), [str(folder) for folder in folders], list(defines))
-    folder = compiler.store() / f"host_{hashlib.sha256(repr((own, FLAGS, _identity())).encode()).hexdigest()[:32]}"
+    folder = compiler.store() / f"host_{hashlib.sha256(repr((own, _flags(), _identity())).encode()).hexdigest()[:32]}"
     for record in _records(folder):
         made = folder / record["object"]
         if made.is_file() and all(_digest(path) == digest for path, digest in record["files"].items()):
@@ -70,7 +77,7 @@ def _object(source: Path, folders: Sequence[Path], defines: Sequence[str]) -> Pa
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "host.o"
         includes = [f"-I{path}" for path in (source.parent, *folders, host_include_folder())]
-        command = [compiler.compiler(), *FLAGS, *(f"-D{text}" for text in defines), *includes]
+        command = [compiler.compiler(), *_flags(), *(f"-D{text}" for text in defines), *includes]
         _run([*command, "-MMD", "-c", str(source), "-o", str(made)], [source], folders)
         files = {str(p): _digest(str(p)) for p in compiler.dependencies(made.with_suffix(".d"))}
         kept = folder / f"{hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:16]}.o"
