@@ -184,14 +184,17 @@ class HostCall:
                 add.mco_host_attr_int_lists(self._call, len(value), lengths, (ctypes.c_int64 * len(flat))(*flat))
 
     def infer(
-        self, dtypes: Sequence[str], shapes: Sequence[Sequence[int] | None] | None = None
+        self, outputs: Sequence[tuple[int, str]], shapes: Sequence[Sequence[int]] | None = None
     ) -> list[tuple[tuple[int, ...], str]]:
-        """(shape, dtype) of every output. ``dtypes``: those of the definition, for ops without an inference of their
-        own; ``shapes``: those the caller gives, instead of the op's inference."""
-        for number, dtype in enumerate(dtypes):
-            shape = shapes[number] if shapes is not None else ()
+        """(shape, dtype) of every tensor of the outputs.
+
+        ``outputs``: for each the number of its output in the definition, and the dtype there, for ops without an
+        inference of their own; ``shapes``: those the caller gives, instead of the op's inference.
+        """
+        for place, (number, dtype) in enumerate(outputs):
+            shape = () if shapes is None else shapes[place]
             self._library.mco_host_output(
-                self._call, number, NUMBER.get(dtype, 28), FORMAT_ND, len(shape or ()), _dims(shape or ())
+                self._call, number, NUMBER.get(dtype, 28), FORMAT_ND, len(shape), _dims(shape)
             )
         failure = Failure()
         if shapes is None:
@@ -205,13 +208,13 @@ class HostCall:
             self._call, ctypes.byref(failure)
         ):
             raise AscendcError(self._host.said(self._op.name, "dtype inference", failure))
-        return [self._result(number) for number in range(len(dtypes))]
+        return [self._result(place, self._op.outputs[number].name) for place, (number, _) in enumerate(outputs)]
 
-    def _result(self, number: int) -> tuple[tuple[int, ...], str]:
+    def _result(self, place: int, name: str) -> tuple[tuple[int, ...], str]:
         dtype, rank = ctypes.c_int(), ctypes.c_int()
         dims = (ctypes.c_int64 * _MOST_DIMS)()
-        self._library.mco_host_result(self._call, number, ctypes.byref(dtype), ctypes.byref(rank), dims, _MOST_DIMS)
-        shape, name = tuple(dims[: rank.value]), self._op.outputs[number].name
+        self._library.mco_host_result(self._call, place, ctypes.byref(dtype), ctypes.byref(rank), dims, _MOST_DIMS)
+        shape = tuple(dims[: rank.value])
         if any(size < 0 for size in shape):
             given = f"shape {list(shape)}"
             raise AscendcError(describe(self._op.name, f"output {name}", given, "sizes of at least 0 from InferShape"))

@@ -114,6 +114,7 @@ class Kernel:
         threads: int = 0,
         reverse: bool = False,
         time_limit: float | None = None,
+        reachable: Sequence[np.ndarray] = (),
     ) -> None:
         """Run the kernel on ``block_dim`` blocks; it writes into the arrays it is given.
 
@@ -121,10 +122,11 @@ class Kernel:
         ``tiling``: bytes (or an array) of the tiling data, and ``workspace``: bytes that the kernel may use beyond what
         the system takes; their pointers follow ``args`` in that order. ``tiling_key``: the number of TILING_KEY_IS.
         ``threads``: at most so many, 0 is the number of ``set_num_threads``; ``reverse`` starts the last block first.
-        ``time_limit``: seconds, None is MS_CUSTOM_OPS_TIME_LIMIT. Raises AscendcError with core, line and what is
+        ``time_limit``: seconds, None is MS_CUSTOM_OPS_TIME_LIMIT. ``reachable``: arrays that the memory of ``args`` has
+        pointers to. Raises AscendcError with core, line and what is
         accepted; what was written before stays written.
         """
-        call = _Call(self, args, tiling, workspace)
+        call = _Call(self, args, tiling, workspace, reachable)
         launch = self.record(block_dim, tiling_key, time_limit)
         launch.args = call.pointers
         launch.memory, launch.memories = call.memory, len(call.named)
@@ -160,9 +162,11 @@ class Kernel:
 class _Call:
     """Values of one call as the entry takes them, alive as long as it runs."""
 
-    def __init__(self, kernel: Kernel, args: Sequence[Any], tiling: Any, workspace: int):
+    def __init__(
+        self, kernel: Kernel, args: Sequence[Any], tiling: Any, workspace: int, reachable: Sequence[np.ndarray]
+    ):
         self.kernel = kernel
-        self.named: list[tuple[str, np.ndarray]] = []
+        self.named: list[tuple[str, np.ndarray]] = [(f"reachable {i}", array) for i, array in enumerate(reachable)]
         values = [*args, *self._trailing(len(args), tiling, workspace)]
         self.slots = [
             self._slot(number, value, parameter)

@@ -8,18 +8,17 @@ import importlib
 import os
 import threading
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ms_custom_ops.ascendc import compile as compiler
+from ms_custom_ops.ascendc.arguments import Array, arrays_of, attribute_values, contiguous, dtype_names, storage
 from ms_custom_ops.ascendc.build import build
-from ms_custom_ops.ascendc.definition import DYNAMIC, KINDS, combination, config_name, kernel_header, keyed, struct_of
-from ms_custom_ops.ascendc.definition import Attribute as AttributeDef
+from ms_custom_ops.ascendc.definition import DYNAMIC, combination, config_name, kernel_header, keyed, struct_of
 from ms_custom_ops.ascendc.definition import Definition as OpDefinition
 from ms_custom_ops.ascendc.host import HostCall, HostLibrary, Tensor, Tiling
 from ms_custom_ops.ascendc.kernel import SYSTEM_WORKSPACE, Kernel
@@ -27,11 +26,14 @@ from ms_custom_ops.errors import AscendcBuildError, AscendcError, describe
 from ms_custom_ops.soc.table import Soc
 
 Shape = tuple[int, ...]
+Shapes = Shape | list[Shape] | None
+"""Of one input, as :data:`Array`."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One call, ready to run. ``slots``: what each parameter of the kernel gets: ("input", i), ("output", i) or None.
+    """One call, ready to run. ``groups``: for each output of the OpDef how many of ``outputs`` are its list of tensors,
+    0 where it is one tensor. ``slots``: what each parameter of the kernel gets: ("input", i), ("output", i) or None.
 
     ``copies``: outputs that start as a copy of an input (output -> input); ``init``: the value others start with.
     ``call``: the host's call where tiling depends on values that are not known yet, so that ``tiling`` is none.
@@ -40,6 +42,7 @@ class Launch:
     kernel: Kernel
     tiling: Tiling
     outputs: tuple[tuple[Shape, str], ...]
+    groups: tuple[int, ...]
     slots: tuple[tuple[str, int] | None, ...]
     copies: Mapping[int, int]
     init: Mapping[int, int]
@@ -108,26 +111,26 @@ class AscendcOp:
         if any(type(tensor).__module__.startswith("mindspore.") for tensor in tensors):
             there = [param.name for param, tensor in zip(self.inputs, tensors, strict=False) if tensor is not None]
             return self.mindspore(inputs=there, **named)(*(tensor for tensor in tensors if tensor is not None))
-        arrays = self._arrays(tensors, named)
+        arrays = arrays_of(self.name, self.inputs, tensors, named)
         attributes = self.attribute_values(named)
-        names = [() if array is None else _names(array) for array in arrays]
         values = [
-            np.ascontiguousarray(array) if param.reads_values and array is not None else None
-            for param, array in zip(self.inputs, arrays, strict=True)
+            contiguous(array) if param.reads_values else None for param, array in zip(self.inputs, arrays, strict=True)
         ]
-        shapes = [None if array is None else array.shape for array in arrays]
-        launch = self.launch(shapes, names, attributes, values, out_shapes)
+        launch = self.launch(
+            [_shapes(array) for array in arrays], [dtype_names(a) for a in arrays], attributes, values, out_shapes
+        )
         return self.run(launch, arrays)
 
     def launch(
         self,
-        shapes: Sequence[Shape | None],
+        shapes: Sequence[Shapes],
         dtypes: Sequence[Sequence[str]],
         attributes: Sequence[Any],
-        values: Sequence[np.ndarray | None] = (),
+        values: Sequence[Array] = (),
         out_shapes: Sequence[Sequence[int]] | None = None,
     ) -> Launch:
-        """A call of these shapes and dtypes (for each input the names it may have), None and () where absent.
+        """A call of these shapes and dtypes (for each input the names it may have), None and () where absent; of a
+        DYNAMIC input a list of shapes.
 
         Without ``values``, a tiling that depends on values is left to when they are known.
         """
@@ -144,10 +147,10 @@ class AscendcOp:
 
     def _prepare(
         self,
-        shapes: Sequence[Shape | None],
+        shapes: Sequence[Shapes],
         dtypes: Sequence[Sequence[str]],
         attributes: Sequence[Any],
-        values: Sequence[np.ndarray | None],
+        values: Sequence[Array],
         out_shapes: Sequence[Shape] | None,
     ) -> Launch:
         op = self.definition
@@ -155,10 +158,14 @@ class AscendcOp:
         chosen = ["" if not names else names[0] for names in fitting]
         call = self._host.call(op, self.soc.name)
         for number, (shape, dtype) in enumerate(zip(shapes, chosen, strict=True)):
-            if shape is not None:
-                call.add_input(number, Tensor(tuple(shape), dtype, values[number] if values else None))
+            for item, value in zip(_listed(shape), _listed(values[number] if values else None, shape), strict=True):
+                call.add_input(number, Tensor(tuple(item), dtype, value))
         call.add_attributes(attributes)
-        outputs = call.infer(out_types, out_shapes)
+        instances = next((len(shape) for shape in shapes if isinstance(shape, list)), 0)
+        groups = tuple(instances if param.option == DYNAMIC else 0 for param in self.outputs)
+        outputs = call.infer(
+            [(n, dtype) for n, dtype in enumerate(out_types) for _ in range(groups[n] or 1)], out_shapes
+        )
         later = not values and any(
             param.reads_values and shape is not None for param, shape in zip(self.inputs, shapes, strict=True)
         )
@@ -167,7 +174,8 @@ class AscendcOp:
             raise AscendcError(describe(op.name, "tiling", "of values, with structures by tiling key", accepted))
         tiling = Tiling(1, 0, b"", 0) if later else call.tile()
         types = dict(zip((p.name for p in self.inputs), chosen, strict=True))
-        types |= {p.name: dtype for p, (_, dtype) in zip(self.outputs, outputs, strict=True)}
+        firsts = [sum(count or 1 for count in groups[:n]) for n in range(len(groups))]
+        types |= {p.name: outputs[first][1] for p, first in zip(self.outputs, firsts, strict=True)}
         kernel = self._kernel(types, tiling.tiling_key)
         slots: list[tuple[str, int] | None] = [
             ("input", i) if shape is not None else None for i, shape in enumerate(shapes)
@@ -176,9 +184,9 @@ class AscendcOp:
         copies = {n: in_place[p.name] for n, p in enumerate(self.outputs) if p.name in in_place}
         for output, source in copies.items():  # one memory, which the kernel gets twice
             slots[source] = ("output", output)
-        slots += [("output", i) for i in range(len(outputs))]
+        slots += [("output", i) for i in range(len(groups))]
         init = {n: p.init for n, p in enumerate(self.outputs) if p.init is not None and n not in copies}
-        return Launch(kernel, tiling, tuple(outputs), tuple(slots), copies, init, call if later else None)
+        return Launch(kernel, tiling, tuple(outputs), groups, tuple(slots), copies, init, call if later else None)
 
     def _warn_of_chip(self) -> None:
         """Once, where the op does not name the chip it runs on."""
@@ -211,132 +219,74 @@ class AscendcOp:
         self._kernels[tuple(dtypes.items()), key] = kernel
         return kernel
 
-    def run(
-        self, launch: Launch, arrays: Sequence[np.ndarray | None], *, threads: int = 0, reverse: bool = False
-    ) -> Any:
-        """Outputs of a prepared call; ``arrays``: one for each input of the OpDef, None where absent. ``threads`` and
-        ``reverse`` are those of :class:`Kernel`."""
-        inputs = [None if array is None else np.ascontiguousarray(array) for array in arrays]
-        outputs = []
-        for number, (shape, dtype) in enumerate(launch.outputs):
-            source = inputs[launch.copies[number]] if number in launch.copies else None
-            if source is not None:
-                outputs.append(source.copy())
-            else:
-                made = np.zeros(shape, _storage(dtype, arrays))
-                if number in launch.init:
-                    made[...] = launch.init[number]
-                outputs.append(made)
-        if any(output.size for output in outputs):
+    def run(self, launch: Launch, arrays: Sequence[Array], *, threads: int = 0, reverse: bool = False) -> Any:
+        """Outputs of a prepared call; ``arrays``: one entry for each input of the OpDef. ``threads`` and ``reverse``
+        are those of :class:`Kernel`."""
+        inputs = [contiguous(array) for array in arrays]
+        flat = iter(launch.outputs)
+        outputs = [self._output(launch, number, inputs, flat) for number in range(len(launch.groups))]
+        if any(array.size for output in outputs for array in _listed(output)):
             sides = {"input": inputs, "output": outputs}
-            slots = [None if slot is None else sides[slot[0]][slot[1]] for slot in launch.slots]
+            entries = [None if slot is None else sides[slot[0]][slot[1]] for slot in launch.slots]
             tiling = launch.tiling
             launch.kernel(
                 tiling.block_dim,
-                *slots,
+                *(_descriptor(entry) if isinstance(entry, list) else entry for entry in entries),
                 tiling=tiling.data,
                 tiling_key=tiling.tiling_key,
                 workspace=launch.user_workspace,
                 threads=threads,
                 reverse=reverse,
+                reachable=[array for entry in entries if isinstance(entry, list) for array in entry],
             )
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _arrays(self, tensors: Sequence[Any], named: dict[str, Any]) -> list[np.ndarray | None]:
-        """One array (or None) per input; takes inputs that are named out of ``named``."""
-        if len(tensors) > len(self.inputs):
-            accepted = f"at most {len(self.inputs)}: {', '.join(p.name for p in self.inputs)}; attributes go by name"
-            raise AscendcError(describe(self.name, "positional arguments", len(tensors), accepted))
-        given = dict(zip((param.name for param in self.inputs), tensors, strict=False))
-        for param in self.inputs:
-            if param.name in named:
-                if param.name in given:
-                    raise AscendcError(describe(self.name, f"input {param.name}", "twice", "once"))
-                given[param.name] = named.pop(param.name)
-        return [self._array(param, given.get(param.name)) for param in self.inputs]
-
-    def _array(self, param: Any, value: Any) -> np.ndarray | None:
-        if param.option == DYNAMIC:
-            accepted = "inputs with one tensor (REQUIRED or OPTIONAL); lists of tensors are not there"
-            raise AscendcError(describe(self.name, f"input {param.name}", "DYNAMIC", accepted))
-        if value is None and param.optional:
-            return None
-        if not isinstance(value, np.ndarray | np.generic):
-            what = "missing" if value is None else f"a {type(value).__name__}"
-            raise AscendcError(describe(self.name, f"input {param.name}", what, "a NumPy array"))
-        return np.asarray(value)
+    def _output(self, launch: Launch, number: int, inputs: Sequence[Array], flat: Iterator[tuple[Shape, str]]) -> Any:
+        """Memory of one output, as it is before the kernel runs."""
+        if number in launch.copies:
+            source = inputs[launch.copies[number]]
+            for _ in range(launch.groups[number] or 1):
+                next(flat)
+            return [array.copy() for array in source] if isinstance(source, list) else source.copy()  # type: ignore
+        made = []
+        for _ in range(launch.groups[number] or 1):
+            shape, dtype = next(flat)
+            made.append(np.zeros(shape, storage(dtype, inputs)))
+            if launch.init.get(number):
+                made[-1][...] = launch.init[number]
+        return made if launch.groups[number] else made[0]
 
     def attribute_values(self, named: Mapping[str, Any]) -> list[Any]:
         """One value for each attribute of the OpDef, checked, defaults filled in."""
-        known = [attribute.name for attribute in self.definition.attributes]
-        for name in named:
-            if name not in known:
-                accepted = ", ".join([*(p.name for p in self.inputs), *known])
-                raise AscendcError(describe(self.name, "argument", name, accepted))
-        return [self._attribute(attribute, named) for attribute in self.definition.attributes]
-
-    def _attribute(self, attribute: AttributeDef, named: Mapping[str, Any]) -> Any:
-        if attribute.name not in named:
-            if attribute.required or attribute.default is None:
-                given = "missing"
-                raise AscendcError(describe(self.name, f"attribute {attribute.name}", given, KINDS[attribute.kind]))
-            return _float(attribute.default) if attribute.kind == 2 else attribute.default
-        value = named[attribute.name]
-        if isinstance(value, np.ndarray | np.generic):
-            value = value.tolist()
-        if isinstance(value, tuple):
-            value = [list(row) if isinstance(row, tuple) else row for row in value]
-        if not _fits(attribute.kind, value):
-            accepted = KINDS[attribute.kind]
-            raise AscendcError(describe(self.name, f"attribute {attribute.name}", repr(value), accepted))
-        return value
+        return attribute_values(self.definition, self.inputs, named)
 
     def _checked_shapes(self, shapes: Sequence[Sequence[int]]) -> list[Shape]:
         listed = [tuple(int(size) for size in shape) for shape in shapes]
+        if any(param.option == DYNAMIC for param in self.outputs):
+            raise AscendcError(describe(self.name, "out_shapes", "of DYNAMIC outputs", "outputs of one tensor"))
         if len(listed) != len(self.outputs) or any(size < 0 for shape in listed for size in shape):
             accepted = f"a shape for each of {', '.join(p.name for p in self.outputs)}"
             raise AscendcError(describe(self.name, "out_shapes", str(shapes), accepted))
         return listed
 
 
-def _float(value: Any) -> float:
-    return float(value)  # also of "inf" and "nan", which JSON has no numbers for
+def _shapes(entry: Array) -> Shapes:
+    if isinstance(entry, list):
+        return [array.shape for array in entry]
+    return None if entry is None else entry.shape
 
 
-def _fits(kind: int, value: Any) -> bool:
-    def integer(item: Any) -> bool:
-        return isinstance(item, int) and not isinstance(item, bool) and -(1 << 63) <= item < 1 << 63
-
-    def number(item: Any) -> bool:
-        return isinstance(item, int | float) and not isinstance(item, bool)
-
-    def every(test: Any) -> bool:
-        return isinstance(value, list) and all(test(item) for item in value)
-
-    tests = (
-        lambda: isinstance(value, bool),
-        lambda: integer(value),
-        lambda: number(value),
-        lambda: isinstance(value, str) and "\0" not in value,
-        lambda: every(integer),
-        lambda: every(number),
-        lambda: every(lambda item: isinstance(item, bool)),
-        lambda: every(lambda row: isinstance(row, list) and all(integer(item) for item in row)),
-    )
-    return tests[kind]()
+def _listed(entry: Any, like: Shapes = ()) -> list[Any]:
+    """Entries of one input or output; as many None as ``like`` has where there are none."""
+    if entry is None:
+        return [None] * (len(like) if isinstance(like, list) else like is not None and like != ())
+    return entry if isinstance(entry, list) else [entry]
 
 
-def _names(array: np.ndarray) -> tuple[str, ...]:
-    """Names of the dtype an array may stand for: uint16 also for the bits of bfloat16."""
-    name = array.dtype.name
-    return (name, "bfloat16") if name == "uint16" else (name,)
-
-
-def _storage(dtype: str, inputs: Sequence[np.ndarray | None]) -> np.dtype:
-    """NumPy's dtype of an output: bfloat16 as the first input of 16 bits has it."""
-    if dtype != "bfloat16":
-        return np.dtype(dtype)
-    for array in inputs:
-        if array is not None and array.dtype.name in ("bfloat16", "uint16"):
-            return array.dtype
-    return np.dtype(ml_dtypes.bfloat16)
+def _descriptor(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """A list of tensors as ListTensorDesc of a kernel reads it: 64-bit words."""
+    words = [0]
+    for number, array in enumerate(arrays):
+        words += [number << 32 | array.ndim, *array.shape]
+    words[0] = 8 * len(words)
+    return np.array([*words, *(array.ctypes.data for array in arrays)], np.uint64)

@@ -61,6 +61,8 @@ def put(key: str, name: str, launch: Launch, inputs: Sequence[int], shapes: Sequ
     if any(launch.init.values()):
         accepted = "outputs that start as zeros (InitValue(0)) in a graph"
         raise AscendcError(describe(name, "InitValue", next(v for v in launch.init.values() if v), accepted))
+    if any(launch.groups):
+        raise AscendcError(describe(name, "outputs", "lists of tensors (DYNAMIC)", "one tensor each, in a graph"))
     place = {number: at for at, number in enumerate(inputs)}
     count = len(inputs)
     slots = [_slot(slot, place, count) for slot in launch.slots]

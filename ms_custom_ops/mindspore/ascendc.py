@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ms_custom_ops.ascendc import table
+from ms_custom_ops.ascendc.definition import DYNAMIC
 from ms_custom_ops.ascendc.op import AscendcOp
 from ms_custom_ops.cache import content_key
 from ms_custom_ops.errors import AscendcError, describe
@@ -65,6 +66,9 @@ def operator(op: AscendcOp, attributes: Mapping[str, Any], bprop: Any, inputs: S
     names = [param.name for param in op.inputs]
     wanted = names if inputs is None else list(inputs)
     for param in op.inputs:
+        if param.option == DYNAMIC:
+            accepted = "one tensor (REQUIRED or OPTIONAL), in MindSpore"
+            raise AscendcError(describe(op.name, f"input {param.name}", "a list of tensors (DYNAMIC)", accepted))
         if param.name not in wanted and not param.optional:
             raise AscendcError(describe(op.name, f"input {param.name}", "left out", "one that is OPTIONAL"))
     for name in wanted:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ms_custom_ops as mco
+from ms_custom_ops.ascendc.arguments import dtype_names, storage
 from ms_custom_ops.ascendc.definition import snake_case
 from ms_custom_ops.ascendc.host import Tensor
 from ms_custom_ops.errors import AscendcBuildError, AscendcError, OpDtypeError
@@ -47,8 +48,14 @@ def test_file_name_of_an_op(op: str, name: str) -> None:
 
 
 def test_ops_are_found_by_the_names_of_their_definitions(ops) -> None:
-    assert list(ops) == ["ScaleAdd", "AddInto", "TakeFirst", "Fails", "Lists"] and len(ops) == 5 and "Lists" in ops
-    with pytest.raises(AscendcError, match="op is 'Scale'; accepted: AddInto, Fails, Lists, ScaleAdd, TakeFirst"):
+    assert (
+        list(ops) == ["ScaleAdd", "AddInto", "TakeFirst", "Fails", "Lists", "ScaleAll"]
+        and len(ops) == 6
+        and "Lists" in ops
+    )
+    with pytest.raises(
+        AscendcError, match="op is 'Scale'; accepted: AddInto, Fails, Lists, ScaleAdd, ScaleAll, TakeFirst"
+    ):
         ops["Scale"]
 
 
@@ -81,6 +88,15 @@ def test_tiling_reads_the_values_it_says_it_reads(ops) -> None:
         assert (y[:count] == x[:count]).all() and not y[count:].any()
 
 
+def test_a_dynamic_input_is_a_list(ops) -> None:
+    xs = [np.arange(size, dtype=np.float32) for size in (3, 40, 1)]
+    ys = ops["ScaleAll"](xs, scale=2.0)
+    assert [y.tolist() for y in ys] == [(x * 2).tolist() for x in xs]
+    for given, what in ((xs[0], "a ndarray"), ([], "an empty list"), ([xs[0], np.ones(1, np.int32)], "a list of")):
+        with pytest.raises(AscendcError, match=f"ScaleAll: input x is {what}"):
+            ops["ScaleAll"](given)
+
+
 def test_every_kind_of_attribute_reaches_the_host_functions(ops) -> None:
     op = ops["Lists"]
     for named, shape in (
@@ -93,7 +109,7 @@ def test_every_kind_of_attribute_reaches_the_host_functions(ops) -> None:
         call = op._host.call(op.definition, "Ascend910B1")
         call.add_input(0, Tensor((3,), "bfloat16"))
         call.add_attributes(op.attribute_values(named))
-        assert call.infer(["int32"]) == [(shape, "int32")]
+        assert call.infer([(0, "int32")]) == [(shape, "int32")]
 
 
 TILING = "static ge::graphStatus FailsTiling"
@@ -169,8 +185,6 @@ def test_a_compile_error_of_op_host_names_the_line_first(tmp_path: Path) -> None
 
 
 def test_bfloat16_travels_as_bits_too() -> None:
-    from ms_custom_ops.ascendc.op import _names, _storage
-
     bits = np.zeros(2, np.uint16)
-    assert _names(bits) == ("uint16", "bfloat16") and _storage("bfloat16", [bits]) == np.uint16
-    assert _storage("bfloat16", [None, np.zeros(2, np.float32)]) == ml_dtypes.bfloat16
+    assert dtype_names(bits) == ("uint16", "bfloat16") and storage("bfloat16", [bits]) == np.uint16
+    assert storage("bfloat16", [None, np.zeros(2, np.float32)]) == ml_dtypes.bfloat16

@@ -125,9 +125,28 @@ class InferDataTypeContext : public ExtendedKernelContext {
   static ge::DataType Type(const mco_host::TensorOfCall* t) { return t ? t->desc.GetDataType() : ge::DT_UNDEFINED; }
 };
 
+template <typename T>
+class Range {
+ public:
+  Range() = default;
+  Range(T* min, T* max) : min_(min), max_(max) {}
+  explicit Range(T* same) : Range(same, same) {}
+  const T* GetMin() const { return min_; }
+  const T* GetMax() const { return max_; }
+  T* GetMin() { return min_; }
+  T* GetMax() { return max_; }
+  void SetMin(T* min) { min_ = min; }
+  void SetMax(T* max) { max_ = max; }
+
+ private:
+  T *min_ = nullptr, *max_ = nullptr;
+};
+
+// Ranges of shapes belong to graphs of unknown shapes, which are not there: functions that take this are never called.
 class InferShapeRangeContext : public ExtendedKernelContext {
  public:
-  using ExtendedKernelContext::ExtendedKernelContext;
+  const Range<Shape>* GetInputShapeRange(size_t i) const;
+  Range<Shape>* GetOutputShapeRange(size_t i);
 };
 
 // The bytes that a kernel gets behind its workspace.

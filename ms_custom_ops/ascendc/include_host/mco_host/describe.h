@@ -15,9 +15,10 @@ struct Op {
   MakeOp make;
   const char* file;
   int line;
+  MakeInfo make_compile_info;
   mutable std::unique_ptr<ops::OpDef> definition;  // made when first asked for
   Op() = default;
-  Op(MakeOp m, const char* f, int l) : make(m), file(f), line(l) {}
+  Op(MakeOp m, const char* f, int l, MakeInfo info) : make(m), file(f), line(l), make_compile_info(info) {}
 };
 
 struct TilingClass {

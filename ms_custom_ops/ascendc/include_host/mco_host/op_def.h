@@ -168,6 +168,8 @@ class OpAICoreConfig {
   OpAICoreConfig& DynamicShapeSupportFlag(bool) { return *this; }
   OpAICoreConfig& NeedCheckSupportFlag(bool) { return *this; }
   OpAICoreConfig& PrecisionReduceFlag(bool) { return *this; }
+  OpAICoreConfig& AsyncFlag(bool) { return *this; }
+  OpAICoreConfig& RangeLimitValue(const char*) { return *this; }
   OpAICoreConfig& ExtendCfgInfo(const char*, const char*) { return *this; }
   const std::map<std::string, OpParamDef>& inputs() const { return inputs_; }
   const std::map<std::string, OpParamDef>& outputs() const { return outputs_; }
@@ -179,6 +181,9 @@ class OpAICoreConfig {
 class OpAICoreDef {
  public:
   OpAICoreDef& SetTiling(TilingFunction function) { return tiling = function, *this; }
+  OpAICoreDef& SetTilingParse(ge::graphStatus (*function)(gert::TilingParseContext*)) {
+    return parse = function, *this;
+  }
   template <typename F>
   OpAICoreDef& SetCheckSupport(F) {
     return *this;
@@ -203,6 +208,7 @@ class OpAICoreDef {
   OpAICoreDef& AddConfig(const char* soc, const OpAICoreConfig& config) { return configs[soc] = config, *this; }
 
   TilingFunction tiling = nullptr;
+  ge::graphStatus (*parse)(gert::TilingParseContext*) = nullptr;
   std::map<std::string, OpAICoreConfig> configs;
 };
 

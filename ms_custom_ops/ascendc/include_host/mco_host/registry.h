@@ -12,7 +12,19 @@
 namespace mco_host {
 
 using MakeOp = ops::OpDef* (*)(const char* type);
-bool AddOp(const char* type, MakeOp make, const char* file, int line);
+using MakeInfo = std::shared_ptr<void> (*)();
+bool AddOp(const char* type, MakeOp make, const char* file, int line, MakeInfo make_compile_info);
+
+// The compile info that OP_ADD(Op, Info) names.
+template <typename... Info>
+struct InfoOf {
+  static constexpr MakeInfo kMake = nullptr;
+};
+template <typename Info>
+struct InfoOf<Info> {
+  static std::shared_ptr<void> Make() { return std::make_shared<Info>(); }
+  static constexpr MakeInfo kMake = Make;
+};
 
 // The functions of one op that a source registered apart from its definition.
 struct HostFunctions {
@@ -73,8 +85,9 @@ using OpImplRegister = OpImplRegisterV2;
 #define IMPL_OP_DEFAULT() \
   static_assert(false, "IMPL_OP_DEFAULT is not there; accepted: IMPL_OP, IMPL_OP_OPTILING, IMPL_OP_INFERSHAPE")
 
-#define OP_ADD(op_type, ...)                                                                      \
-  static const bool MCO_HOST_NAME_(mco_op_##op_type) __attribute__((unused)) = ::mco_host::AddOp( \
-      #op_type, [](const char* type) -> ::ops::OpDef* { return new op_type(type); }, __FILE__, __LINE__);
+#define OP_ADD(op_type, ...)                                                                             \
+  static const bool MCO_HOST_NAME_(mco_op_##op_type) __attribute__((unused)) = ::mco_host::AddOp(        \
+      #op_type, [](const char* type) -> ::ops::OpDef* { return new op_type(type); }, __FILE__, __LINE__, \
+      ::mco_host::InfoOf<__VA_ARGS__>::kMake);
 
 #endif  // MCO_HOST_REGISTRY_H_

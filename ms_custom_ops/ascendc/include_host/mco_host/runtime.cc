@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "mco_host/api.h"
@@ -91,10 +92,13 @@ uint32_t Tile(mco_host_call* call, const HostFunctions& functions, ops::TilingFu
   c.workspaces.clear();
   c.block_dim = 0;
   c.tiling_key = 0;
-  if (functions.make_compile_info) {
-    c.compile_info = functions.make_compile_info();
-    gert::TilingParseContext parse(&c);
-    if (functions.parse && functions.parse(&parse) != ge::GRAPH_SUCCESS) return ge::GRAPH_FAILED;
+  const auto make = functions.make_compile_info ? functions.make_compile_info : call->op->make_compile_info;
+  const auto parse =
+      functions.parse ? functions.parse : const_cast<ops::OpDef&>(Definition(c.op.c_str(), *call->op)).AICore().parse;
+  c.compile_info = make ? make() : nullptr;
+  if (parse) {
+    gert::TilingParseContext context(&c);
+    if (parse(&context) != ge::GRAPH_SUCCESS) return ge::GRAPH_FAILED;
   }
   gert::TilingContext context(&c);
   return tiling(&context);
@@ -102,8 +106,8 @@ uint32_t Tile(mco_host_call* call, const HostFunctions& functions, ops::TilingFu
 
 }  // namespace
 
-bool AddOp(const char* type, MakeOp make, const char* file, int line) {
-  Ops()[type] = {make, file, line};
+bool AddOp(const char* type, MakeOp make, const char* file, int line, MakeInfo make_compile_info) {
+  Ops()[type] = {make, file, line, make_compile_info};
   return true;
 }
 
@@ -123,6 +127,17 @@ const ops::OpDef& Definition(const char* type, const Op& op) {
 }
 
 }  // namespace mco_host
+
+namespace gert {
+
+const Range<Shape>* InferShapeRangeContext::GetInputShapeRange(size_t) const {
+  throw std::logic_error("ranges of shapes belong to graphs of unknown shapes, which are not there");
+}
+Range<Shape>* InferShapeRangeContext::GetOutputShapeRange(size_t) {
+  throw std::logic_error("ranges of shapes belong to graphs of unknown shapes, which are not there");
+}
+
+}  // namespace gert
 
 using mco_host::Attribute;
 using mco_host::HostFunctions;

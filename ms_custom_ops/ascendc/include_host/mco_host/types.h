@@ -166,6 +166,8 @@ class AscendString {
   std::string text_;
 };
 
+class Operator;  // of graphs, which are not there: functions that take one are never called
+
 class TypeUtils {
  public:
   static std::string DataTypeToSerialString(DataType type) {

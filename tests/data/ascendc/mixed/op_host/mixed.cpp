@@ -46,6 +46,22 @@ static ge::graphStatus TakeFirstTiling(gert::TilingContext* context)
     return ge::GRAPH_SUCCESS;
 }
 
+struct ScaleAllInfo {
+    uint32_t most = 8;
+};
+
+static ge::graphStatus ScaleAllTiling(gert::TilingContext* context)
+{
+    float* scale = context->GetTilingData<float>();
+    *scale = *context->GetAttrs()->GetFloat(0);
+    const uint32_t tensors = context->GetIrInputInstanceInfo(0)->GetInstanceNum();
+    if (context->GetDynamicInputShape(0, tensors - 1) == nullptr || context->GetDynamicInputShape(0, tensors)) {
+        return ge::GRAPH_FAILED;
+    }
+    context->SetBlockDim(std::min(tensors, context->GetCompileInfo<ScaleAllInfo>()->most));
+    return ge::GRAPH_SUCCESS;
+}
+
 static ge::graphStatus FailsTiling(gert::TilingContext* context)
 {
     const std::string how = context->GetAttrs()->GetStr(0);
@@ -78,6 +94,14 @@ namespace ge {
 static graphStatus SameShape(gert::InferShapeContext* context)
 {
     *context->GetOutputShape(0) = *context->GetInputShape(0);
+    return GRAPH_SUCCESS;
+}
+
+static graphStatus SameShapes(gert::InferShapeContext* context)
+{
+    for (size_t i = 0; i < context->GetComputeNodeInputNum(); i++) {
+        *context->GetOutputShape(i) = *context->GetDynamicInputShape(0, i);
+    }
     return GRAPH_SUCCESS;
 }
 
@@ -180,4 +204,17 @@ public:
     }
 };
 OP_ADD(Lists);
+
+class ScaleAll : public OpDef {
+public:
+    explicit ScaleAll(const char* name) : OpDef(name)
+    {
+        this->Input("x").ParamType(DYNAMIC).DataType({ge::DT_FLOAT});
+        this->Output("y").ParamType(DYNAMIC).DataType({ge::DT_FLOAT});
+        this->Attr("scale").Float(1.0);
+        this->SetInferShape(ge::SameShapes);
+        this->AICore().SetTiling(optiling::ScaleAllTiling).AddConfig("ascend910b");
+    }
+};
+OP_ADD(ScaleAll, optiling::ScaleAllInfo);
 }  // namespace ops
