@@ -196,20 +196,9 @@ def _dtype_text(param: Param, row: int) -> str:
     return "/".join(DTYPES[n][0] if n in DTYPES else f"DataType {n}" for n in numbers) or "any"
 
 
-# Functions of the C library that its headers declare, of which an extern "C" kernel cannot have the name.
-_C_NAMES = frozenset(
-    "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div erf erfc exp exp2 expm1 fabs fdim "
-    "floor fma fmax fmin fmod frexp gamma hypot index ldexp lgamma log log10 log1p log2 logb modf nearbyint nextafter "
-    "pow remainder remove rename rint round scalb select signal significand sin sinh sqrt tan tanh tgamma time "
-    "trunc".split()
-)
-
-
 def kernel_header(op: Definition, dtypes: Mapping[str, str], structs: Sequence[TilingStruct], key: int) -> str:
     """What the build for the chip tells a kernel: DTYPE_X, ORIG_DTYPE_X, FORMAT_X, and the tiling structures."""
     lines = ["#pragma once", '#include "kernel_operator.h"', '#include "kernel_tiling/kernel_tiling.h"']
-    if op.entry in _C_NAMES:
-        lines.append(f"#define {op.entry} mco_kernel_{op.entry}")
     for name, dtype in dtypes.items():
         upper = name.upper()
         if dtype:
