@@ -22,7 +22,8 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 @click.argument("name")
 @click.option("--template", type=click.Choice(KINDS), default="elementwise", show_default=True,
               help="y = factor * x; y = x - mean(x); y = a @ b; softmax(q k^T) v. All with gradients.")  # fmt: skip
-@click.option("--lang", default="tik", show_default=True, help="Language of the kernel: tik or ascendc.")
+@click.option("--lang", type=click.Choice(["tik", "ascendc"]), default="tik", show_default=True,
+              help="ascendc: an Ascend C project beside the TIK kernel.")  # fmt: skip
 @click.pass_obj
 def command(scope: Scope, name: str, template: str, lang: str) -> None:
     """Write YAML, golden, plan, kernel, case data and test of an op NAME, which passes as it is.
@@ -34,6 +35,7 @@ def command(scope: Scope, name: str, template: str, lang: str) -> None:
     Examples:
       ms-custom-ops new my_scale && ms-custom-ops test my_scale
       ms-custom-ops new my_product --template matmul
+      ms-custom-ops new my_scale --lang ascendc && ms-custom-ops test my_scale --only ascendc
     """
     _check_name(scope, name)
     here = scope.folders[0] if scope.folders else Path.cwd()
@@ -71,10 +73,9 @@ def rendered(name: str, template: str, lang: str, inside: bool) -> Mapping[str, 
     Raises:
         click.UsageError: the template is not there in this language.
     """
-    folder = TEMPLATES / (template if lang == "tik" else f"{template}_{lang}")
-    if not folder.is_dir():
-        known = sorted(p.name.partition("_")[2] or "tik" for p in TEMPLATES.iterdir()
-                       if p.is_dir() and p.name.partition("_")[0] == template)  # fmt: skip
+    folder, extra = TEMPLATES / template, TEMPLATES / f"{template}_{lang}"
+    if lang != "tik" and not extra.is_dir():
+        known = ["tik", *sorted(p.name.partition("_")[2] for p in TEMPLATES.glob(f"{template}_*"))]
         raise click.UsageError(f"--lang {lang} of --template {template}; accepted: {', '.join(known)}")
     places = {
         "op_info": f"op_info/{name}.yaml", "golden": f"op_impl/{name}/golden.py", "kernel": f"op_impl/{name}/kernel.py",
@@ -83,13 +84,26 @@ def rendered(name: str, template: str, lang: str, inside: bool) -> Mapping[str, 
     }  # fmt: skip
     files = {}
     if inside:
-        files[f"op_impl/{name}/__init__.py"] = (
-            f'# SPDX-License-Identifier: Apache-2.0\n"""{name}: kernel, golden, case data."""\n'
-        )
+        text = f'# SPDX-License-Identifier: Apache-2.0\n"""{name}: kernel, golden, case data."""\n'
+        files[f"op_impl/{name}/__init__.py"] = text
     for source in sorted({*folder.glob("*.tmpl"), *TEMPLATES.glob("*.tmpl")}):
-        part = source.name.removesuffix(".tmpl")
-        files[places.get(part, f"op_impl/{name}/{part}")] = _text(source.read_text(encoding="utf-8"), name, inside)
+        text = source.read_text(encoding="utf-8")
+        if lang != "tik" and source.stem == "op_info":
+            text = _with_project(text)
+        files[places[source.stem]] = _text(text, name, inside)
+    for source in sorted(extra.rglob("*.tmpl")) if lang != "tik" else ():
+        path = source.relative_to(extra).as_posix().removesuffix(".tmpl").replace("op_name", name)
+        files[f"op_impl/{name}/ascendc/{path}"] = _text(source.read_text(encoding="utf-8"), name, inside)
     return dict(sorted(files.items()))
+
+
+def _with_project(text: str) -> str:
+    """The op_info text with the Ascend C project of both ops beside their TIK kernels."""
+    for op, name in (("op_name", "OpName"), ("op_name_grad", "OpNameGrad")):
+        tik = f'    tik: {{entry: "op_impl.op_name.kernel:{op}", kernel_name: {op}}}\n'
+        project = f'{{project: "op_impl.op_name.ascendc", op: {name}, soc: [Ascend910B, Ascend910_93]}}'
+        text = text.replace(tik, f"{tik}    ascendc: {project}\n")
+    return text
 
 
 def _text(text: str, name: str, inside: bool) -> str:
@@ -105,4 +119,7 @@ def _text(text: str, name: str, inside: bool) -> str:
         text = text.replace("DTYPE_BYTES\nfrom ...", "DTYPE_BYTES\n\nfrom ...").replace(
             "CUBE_BLOCK\nfrom ...", "CUBE_BLOCK\n\nfrom ..."
         )
-    return text.replace("op_load", load).replace("op_name", name)
+    camel = "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+    for old, new in (("op_load", load), ("OP_NAME", name.upper()), ("OpName", camel), ("op_name", name)):
+        text = text.replace(old, new)
+    return text

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from ms_custom_ops.scope import Scope
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-STAGES = ("golden", "kernel", "graph")
+STAGES = ("golden", "kernel", "graph", "ascendc", "faults")
 
 
 @click.command("test")
 @click.argument("ops", nargs=-1)
 @click.option("--only", "stage", type=click.Choice(STAGES), default="kernel", help="golden: gradient formulas against "
               "central differences, no kernel runs; kernel: kernel against golden (default); graph: the same through "
-              "MindSpore in GRAPH mode.")  # fmt: skip
+              "MindSpore in GRAPH mode; ascendc: the Ascend C kernels; faults: every access looked at.")  # fmt: skip
 @click.option("--cases", "files", type=_FILE, multiple=True, help="Case file in the form of ATK; see docs/cases.md.")
 @click.option("--soc", "socs", multiple=True, help="Chip, or all: one of every family the op has; default: all for "
               "OPS, the configured one for case files.")  # fmt: skip
@@ -64,6 +64,7 @@ def command(
     from ms_custom_ops.cases import report as output
 
     mindspore = mindspore or stage == "graph"
+    engines = "ascendc" if stage == "ascendc" else engines
     if mindspore and engines != "native":
         raise click.UsageError(f"--mindspore with --engine {engines}; accepted: one of the two")
     scope: Scope = ctx.obj
@@ -71,8 +72,8 @@ def command(
     names = ops or (() if files else scope.names())
     if engines == "ascendc":
         names, socs = _with_ascendc(registry, names, socs, asked=bool(ops))
-    if stage == "golden":
-        _goldens(ctx, names, seed)
+    if stage in ("golden", "faults"):
+        _deep(ctx, names, {"golden": "gradient", "faults": "sanitizer"}[stage], socs, seed)
         return
     sources: list[OpSpec | CaseFile] = [*(registry.get(op) for op in names), *(read_cases(f, registry) for f in files)]
     # Everything is planned before anything runs: an op without case data is refused at once.
@@ -110,13 +111,13 @@ def _with_ascendc(
     return tuple(there), socs if socs and "all" not in socs else tuple(f"Ascend{family}" for family in families)
 
 
-def _goldens(ctx: click.Context, names: tuple[str, ...], seed: int) -> None:
-    """Gradient formulas against central differences of the goldens."""
+def _deep(ctx: click.Context, names: tuple[str, ...], check: str, socs: tuple[str, ...], seed: int) -> None:
+    """One check of opcheck for every op."""
     from ms_custom_ops.opcheck import Report, opcheck
 
     report = Report()
     for name in names:
-        report.extend(opcheck(name, checks=("gradient",), seed=seed))
+        report.extend(opcheck(name, checks=(check,), socs=socs, seed=seed))
     click.echo(str(report))
     if not report.ok:
         ctx.exit(1)

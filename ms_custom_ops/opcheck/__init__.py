@@ -19,7 +19,7 @@ from ms_custom_ops.soc import get_soc
 
 __all__ = ["CHECKS", "Finding", "Report", "opcheck"]
 
-CHECKS = ("files", "gradient", "chips", "engines", "memory", "modes")
+CHECKS = ("files", "gradient", "chips", "engines", "memory", "sanitizer", "modes")
 
 
 def opcheck(
@@ -32,6 +32,7 @@ def opcheck(
     * ``chips``: the kernel against the golden, on one chip of every family of the op;
     * ``engines``: the native engine against the reference engine, bit for bit;
     * ``memory``: arguments that share memory or have other strides; inputs that are written;
+    * ``sanitizer``: a run with every access looked at has no finding;
     * ``modes``: the generated function and its gradients in MindSpore, GRAPH against PYNATIVE bit for bit, and both
       against the goldens (left out, and said so, where MindSpore is not installed).
 
@@ -76,6 +77,8 @@ def opcheck(
         if "memory" in checks:
             _safely(report, "memory", planned, soc, kernels.check_inputs_kept)
             _safely(report, "memory", planned, soc, kernels.check_memory)
+        if "sanitizer" in checks:
+            _safely(report, "sanitizer", planned, soc, kernels.check_sanitizer)
     if "modes" in checks:
         _modes(report, spec, few)
     return report

@@ -11,7 +11,7 @@ from ms_custom_ops.cases.data import make_arrays, stored, view
 from ms_custom_ops.cases.model import PlannedCase
 from ms_custom_ops.cases.run import run_case
 from ms_custom_ops.compiler import compile_call, describe_call
-from ms_custom_ops.lower.run import run_primitive
+from ms_custom_ops.lower.run import kernel_array, run_primitive
 from ms_custom_ops.opcheck.report import Report
 
 Arrays = Mapping[str, np.ndarray]
@@ -79,6 +79,22 @@ def check_inputs_kept(report: Report, case: PlannedCase, soc: str) -> None:
     for name, content in before.items():
         if arrays[name].tobytes() != content:
             report.add("memory", case.op.name, f"the kernel writes into its input {name}", case.name, soc)
+
+
+def check_sanitizer(report: Report, case: PlannedCase, soc: str) -> None:
+    """The checked mode of the engine, which looks at every access of every lane, finds nothing."""
+    from ms_custom_ops.debug.check import check
+
+    arrays = make_arrays(case)
+    call = describe_call(case.op, {n: a.shape for n, a in arrays.items()}, dict(case.dtypes), case.attrs, soc)
+    compiled = compile_call(call)
+    program = compiled.program
+    feed = [kernel_array(arrays[n], program.buffers[i]) for n, i in zip(compiled.inputs, program.inputs, strict=True)]
+    report.did("sanitizer", f"{case.op.name}/{case.name}/{soc}")
+    for found in check(program, feed).findings:
+        times = f", {found.count} times" if found.count > 1 else ""
+        place = f" [{found.file}:{found.line}]" if found.file else ""
+        report.add("sanitizer", case.op.name, f"{found.kind}: {found.text}{times}{place}", case.name, soc)
 
 
 def _twins(case: PlannedCase, arrays: Arrays) -> list[tuple[str, str]]:

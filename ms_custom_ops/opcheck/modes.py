@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ms_custom_ops.cases.compare import judge
 from ms_custom_ops.cases.data import make_arrays, numpy_dtype
 from ms_custom_ops.cases.model import PlannedCase
-from ms_custom_ops.opcheck.gradient import formula, setting_of
+from ms_custom_ops.errors import OpArgumentError
+from ms_custom_ops.opcheck.gradient import Setting, fitted, formula, setting_of
 from ms_custom_ops.opcheck.report import Report
 
 CHECK = "modes"
@@ -22,7 +25,7 @@ def check_modes(report: Report, case: PlannedCase, soc: str) -> None:
     wrt = [n for rule in (op.bprop.rules if op.bprop else ()) for n in rule.inputs if n in arrays]
     setting = setting_of(case, soc)
     returns = op.infer({n: a.shape for n, a in arrays.items()}, dict(case.dtypes), case.attrs, soc)
-    douts = [_fitted(d, shape).astype(numpy_dtype(dtype))
+    douts = [fitted(d, shape).astype(numpy_dtype(dtype))
              for d, (shape, dtype) in zip(setting.douts, returns, strict=True)]  # fmt: skip
     found = {mode: call_and_gradients(op, arrays, case.attrs, soc, mode, wrt, douts) for mode in ("graph", "pynative")}
     for name in found["graph"]:
@@ -33,7 +36,11 @@ def check_modes(report: Report, case: PlannedCase, soc: str) -> None:
     if not wrt:
         return
     narrow = {n: a.astype(np.float64) for n, a in zip([r.name for r in op.returns], douts, strict=True)}
-    exact = _exact(setting, list(narrow.values()))
+    try:
+        exact = _exact(setting, list(narrow.values()))
+    except OpArgumentError as error:
+        report.skip(CHECK, f"{op.name}/{case.name}: the goldens of the gradient take no such call: {error}")
+        return
     dtype = str(case.dtypes[op.dtype_group[0]])
     for name, wanted in exact.items():
         actual = found["graph"].get(f"gradient of {name}")
@@ -46,24 +53,11 @@ def check_modes(report: Report, case: PlannedCase, soc: str) -> None:
             report.add(CHECK, op.name, f"in MindSpore, against the goldens: {error}", case.name, soc)
 
 
-def _exact(setting, douts: list[np.ndarray]) -> dict[str, np.ndarray]:
+def _exact(setting: Setting, douts: list[np.ndarray]) -> dict[str, np.ndarray]:
     """Gradients by the goldens for the rounded gradients of the outputs that MindSpore was given."""
-    from dataclasses import replace
-
-    cut = [_fitted(d, y.shape) for d, y in zip(douts, setting.outputs, strict=True)]
+    cut = [fitted(d, y.shape) for d, y in zip(douts, setting.outputs, strict=True)]
     found: dict[str, np.ndarray] = {}
-    for name, grad in formula(replace(setting, douts=cut)):
-        if name in setting.arrays:
+    for _, name, grad in formula(replace(setting, douts=cut)):
+        if name in setting.arrays and grad.shape == setting.arrays[name].shape:
             found[name] = grad
     return found
-
-
-def _fitted(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The corner of ``shape``: zeros behind an array that is smaller, cut where it is larger."""
-    if array.shape == tuple(shape):
-        return array
-    out = np.zeros(shape, array.dtype)
-    if array.ndim == len(shape):
-        part = tuple(slice(min(a, b)) for a, b in zip(array.shape, shape, strict=True))
-        out[part] = array[part]
-    return out

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -68,8 +69,8 @@ def test_info_is_about_the_function_that_people_call():
 def test_new_refuses_names_and_files_that_are_there(write_op, tmp_path):
     assert command("new", "My-Op").exit_code == 2
     assert "op flash_attention is there already, in " in command("new", "flash_attention").output
-    result = command("new", "thing", "--lang", "cobol")
-    assert result.exit_code == 2 and "--lang cobol of --template elementwise; accepted: " in result.output
+    result = command("new", "thing", "--lang", "ascendc", "--template", "matmul")
+    assert result.exit_code == 2 and "--lang ascendc of --template matmul; accepted: tik" in result.output
     folder = tmp_path / "ops"
     (folder / "tiling").mkdir(parents=True)
     (folder / "tiling" / "thing.py").write_text("")
@@ -86,6 +87,29 @@ def test_new_in_the_repository_imports_absolutely(tmp_path, monkeypatch):
     assert '"ms_custom_ops.op_impl.thing.kernel:thing"' in (tmp_path / "op_info/thing.yaml").read_text()
     assert "load_package" not in (tmp_path / "tests/ops/test_thing.py").read_text()
     assert (tmp_path / "op_impl/thing/__init__.py").is_file()
+
+
+@pytest.mark.nightly
+def test_new_in_ascend_c_passes_as_it_is(write_op, tmp_path, monkeypatch):
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    folder = tmp_path / "ops"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    code = "import sys; from ms_custom_ops.cli import main; main(sys.argv[1:])"  # set_impl is of a process
+    for arguments in (["new", "my_scale", "--lang", "ascendc"], ["check"],
+                      ["test", "my_scale", "my_scale_grad", "--only", "ascendc", "--soc", "Ascend910B1"]):  # fmt: skip
+        done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert "8 case(s): 8 passed" in done.stdout
+
+
+def test_ascend_c_is_asked_of_ops_that_have_it(folder):
+    result = command("--ops", folder, "test", "my_op", "--only", "ascendc")
+    assert (
+        result.exit_code == 1
+        and "my_op: there is no Ascend C kernel; accepted: ops with impl: ascendc" in result.output
+    )
 
 
 @pytest.fixture()

@@ -5,6 +5,7 @@ somewhere, and the site builds in strict mode where its tools are installed."""
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import shlex
 import subprocess
@@ -118,6 +119,23 @@ def test_both_languages_of_the_readme_show_the_same_code() -> None:
     found = [[re.sub(r"#.*", "", text) for _, text in blocks(ROOT / name, "python")] for name in
              ("README.md", "README_CN.md")]  # fmt: skip
     assert found[0] == found[1] and found[0]
+
+
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_run_from_top_to_bottom(notebook: Path, tmp_path: Path) -> None:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    code = "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    if "import mindspore" in code:
+        pytest.importorskip("mindspore")
+    assert all(not cell["outputs"] for cell in cells if cell["cell_type"] == "code"), "kept without outputs"
+    program = tmp_path / "notebook.py"
+    program.write_text(code)
+    done = subprocess.run([sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 @pytest.mark.nightly

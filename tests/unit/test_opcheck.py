@@ -15,7 +15,7 @@ from ms_custom_ops.errors import OpArgumentError
 from ms_custom_ops.registry import load_package
 from ms_custom_ops.testing import opcheck
 
-QUICK = ("files", "gradient", "chips", "engines", "memory")
+QUICK = ("files", "gradient", "chips", "engines", "memory", "sanitizer")
 K, G, Y = "op_impl/my_op/kernel.py", "op_impl/my_op/golden.py", "op_info/my_op.yaml"
 
 
@@ -36,6 +36,8 @@ WRONG = {
     "writes_into_its_input": (
         "elementwise", K, "self.tik.data_move(self.gm[self.target]", "self.tik.data_move(self.gm[self.source][index * "
         "width], row[0], 0, 1, blocks, 0, 0)\n        self.tik.data_move(self.gm[self.target]", "memory"),
+    "reads_what_was_never_written": (
+        "reduce", K, "v.dup(row, 0.0, width + -width % LANES)", "v.dup(row, 0.0, 16)", "sanitizer"),
     "dtype_without_a_row": ("elementwise", Y, "Ascend910B: {dtypes: [F16, F32]}",
                             "Ascend910B: {dtypes: [F16, F32, BF16]}", "files"),
 }  # fmt: skip
