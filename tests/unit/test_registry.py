@@ -66,8 +66,8 @@ def test_lists_and_numpy_numbers_are_accepted() -> None:
 
 def test_named_inputs_puts_none_where_an_optional_input_is_absent() -> None:
     spec = get_op("flash_attention")
-    named = spec.named_inputs(list("abcdefghi"), (True, False, False, True, False, False))
-    assert list(named.values()) == ["a", "b", "c", "d", None, None, "g", None, None]
+    named = spec.named_inputs(list("abcdefghij"), (True, False, False, True, False, False, False))
+    assert list(named.values()) == ["a", "b", "c", "d", None, None, "g", None, None, None]
     assert [arg.name for arg in spec.optional_tensors] == [
         "attn_mask",
         "real_shift",
@@ -75,6 +75,7 @@ def test_named_inputs_puts_none_where_an_optional_input_is_absent() -> None:
         "actual_seq_qlen",
         "actual_seq_kvlen",
         "seed_words",
+        "row_bounds",
     ]
 
 
