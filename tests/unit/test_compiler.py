@@ -129,8 +129,8 @@ def test_errors_keep_their_type_and_leave_the_compiler_usable(traced: list) -> N
         attention(dtype="bfloat16", soc="Ascend910A")
     with pytest.raises(SocError, match="Ascend999"):
         attention(soc="Ascend999")
-    with pytest.raises(OpArgumentError, match="shapes is 10 entries; accepted: at most 9"):
-        mco.compile_op("flash_attention", [SHAPE] * 10, ["float16"] * 10, {})
+    with pytest.raises(OpArgumentError, match="shapes is 11 entries; accepted: at most 10"):
+        mco.compile_op("flash_attention", [SHAPE] * 11, ["float16"] * 11, {})
     with pytest.raises(OpArgumentError, match="no_such_op"):
         mco.compile_op("no_such_op", [], [], {})
     assert not traced
@@ -142,7 +142,7 @@ KERNEL = """
 from ms_custom_ops import tik
 
 
-def kernel(query, key, value, attn_mask, real_shift, drop_mask, qlen, kvlen, words, out, row_max, row_sum,
+def kernel(query, key, value, attn_mask, real_shift, drop_mask, qlen, kvlen, words, bounds, out, row_max, row_sum,
            *attrs, kernel_name):
     instance = tik.Tik()
     tensors = {{}}
