@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "capi_program.h"
 #include "counter.h"
 #include "fpenv.h"
 #include "guarded.h"
@@ -20,13 +21,6 @@
 #define MCO_VERSION "1"  // of the C interface
 #endif
 
-// A loaded program with its number of references.
-struct mco_program {
-  explicit mco_program(std::unique_ptr<mco::Program> p) : program(std::move(p)) {}
-  const std::unique_ptr<mco::Program> program;
-  mutable std::atomic<int64_t> references{1};
-};
-
 struct mco_findings {
   std::vector<mco::Finding> list;
   int64_t dropped = 0;
@@ -37,27 +31,11 @@ struct mco_findings {
 namespace {
 
 using mco::guarded;
+using mco::release;
+using mco::retain;
 
 std::atomic<double> time_limit{0};  // seconds; 0: none
 std::atomic<int> check_runs{0};
-
-void retain(const mco_program* p) { p->references.fetch_add(1, std::memory_order_relaxed); }
-
-void release(const mco_program* p) {
-  if (p->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p;
-}
-
-// A reference held for a scope.
-class Held {
- public:
-  explicit Held(const mco_program* p) : p_(p) { retain(p); }
-  ~Held() { release(p_); }
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-
- private:
-  const mco_program* p_;
-};
 
 struct Table {
   std::mutex mutex;
@@ -147,7 +125,7 @@ int mco_run(const mco_program* program, const mco_tensor* tensors, int n, const 
       o.findings = nullptr;
     }
     if (o.time_limit == 0) o.time_limit = time_limit.load();
-    const Held held(program);
+    const mco::ProgramHeld held(program);
     mco::Run run(*program->program, tensors, n, scalars, ns, o);
     try {
       run.execute();

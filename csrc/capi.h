@@ -151,6 +151,40 @@ MCO_API int mco_core_issue(mco_core* core, const char* row, const mco_place* ope
                            const mco_argument* arguments, int na, const int64_t* attributes, int nattrs,
                            const char* file, uint32_t line, char* err, size_t errlen);
 
+// Timed runs: a program on the cost model of a chip, for which data are computed only where control flow needs them.
+typedef struct mco_row_cost {
+  const char* row;
+  int32_t pipe;      // number of the pipe, or -1: by the scopes of its operands
+  double startup;    // cycles
+  double cycles[3];  // per repeat of 256 bytes, by the widest operand: 1, 2, 4 bytes
+} mco_row_cost;
+typedef struct mco_timing_request {
+  const double* chip;  // in the order of mco_chip_value
+  int32_t chip_values;
+  const mco_row_cost* rows;  // one for each instruction
+  int32_t row_count;
+  const int32_t* route;  // pipe of a move, -1: none, by number of dst scope * 8 + number of src scope
+  int32_t execute;       // 1: every instruction is executed
+  int64_t traced_blocks, traced_slices;  // of how many blocks slices are kept, and how many of each
+} mco_timing_request;
+typedef struct mco_slice {
+  int32_t step, lane, reason, block;
+  double start, end, wait, bytes;
+} mco_slice;
+typedef struct mco_timing mco_timing;
+// Name of a number of a chip, or null behind the last.
+MCO_API const char* mco_chip_value(int index);
+// Arguments and results as of mco_run; of options, threads, time_limit and poll count.
+MCO_API int mco_time(const mco_program* program, const mco_tensor* tensors, int n, const mco_scalar* scalars, int ns,
+                     const mco_options* options, const mco_timing_request* request, mco_timing** out, char* err,
+                     size_t errlen);
+MCO_API void mco_timing_free(mco_timing* timing);
+// Numbers of every block (BlockSum of timing.h), of every step (count, busy, wait, bytes), and the slices. Times are in
+// 1/256 cycles but for those of slices. Returns how many there are; nothing is written unless all have room.
+MCO_API int64_t mco_timing_blocks(const mco_timing* timing, int64_t* out, int64_t room);
+MCO_API int64_t mco_timing_steps(const mco_timing* timing, int64_t* out, int64_t room);
+MCO_API int64_t mco_timing_slices(const mco_timing* timing, mco_slice* out, int64_t room);
+
 MCO_API const char* mco_version(void);
 
 #ifdef __cplusplus

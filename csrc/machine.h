@@ -92,6 +92,13 @@ class Machine {
   // holds, else INT64_MAX.
   uint8_t* move_operand(const Instr& in, int tensor, Wide extent, bool written, int64_t& room);
 
+  // Where an operand begins, in bytes from the start of its buffer; unchecked.
+  int64_t place(const Instr& in, int tensor) const {
+    const Operand& o = in.tensors[size_t(tensor)];
+    return int64_t(uint64_t(eval(o.offset, in.loc).i) * o.size);
+  }
+  int64_t block() const { return block_; }
+
   Scope scope(const Instr& in, int tensor) const { return program.buffers[in.tensors[size_t(tensor)].buffer].scope; }
   [[noreturn]] void refuse(const Instr& in, const char* what, const std::string& given,
                            const std::string& accepted) const {

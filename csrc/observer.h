@@ -6,6 +6,8 @@
 // for each machine. It serves one block at a time; what blocks on several threads share is its own business.
 #pragma once
 
+#include <memory>
+
 #include "stream.h"
 
 namespace mco {
@@ -42,6 +44,8 @@ class Observer {
   virtual void on_start(const Machine&) {}
   virtual void on_end(const Machine&) {}
 
+  // Whether an instruction is executed; else it is only looked at.
+  bool executes(const Machine&, const Step&) { return true; }
   void on_step(const Machine&, const Step&) {}                 // every step but Goto and End
   void on_loop(const Machine&, const Step&, int64_t /*i*/) {}  // a round of a loop begins; the step is Begin or Next
   void on_sync(const Machine&, const Step&) {}                 // a flag, a pipe barrier, a block barrier
@@ -49,5 +53,12 @@ class Observer {
 };
 
 struct Unobserved {};
+
+// Makes the observers of a run, one for each machine; lives longer than they do.
+class ObserverSource {
+ public:
+  virtual ~ObserverSource() = default;
+  virtual std::unique_ptr<Observer> make() = 0;
+};
 
 }  // namespace mco

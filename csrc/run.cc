@@ -174,6 +174,7 @@ Run::Seat Run::take_seat() {
   Seat seat;
   if (options_.mode == MCO_MODE_COUNTED) seat.observer = std::make_unique<Counter>(options_.counts);
   if (check_) seat.observer = std::make_unique<Checker>(*check_, program_);
+  if (source_) seat.observer = source_->make();
   const Shared shared{*order_, watch_, options_.deterministic != 0};
   seat.machine = std::make_unique<Machine>(program_, shared, gm_, seat.observer.get());
   return seat;

@@ -22,6 +22,9 @@ class Run {
   Run(const Program& program, const mco_tensor* tensors, int n, const mco_scalar* scalars, int ns,
       const mco_options& options);
   ~Run();
+  // Every block is watched by an observer of this source; null: by none.
+  void observe(ObserverSource* source) { source_ = source; }
+  int64_t blocks() const { return blocks_; }
   void execute();
   // After execute(), in the checked mode, also where that threw.
   const CheckRun* check() const { return check_.get(); }
@@ -52,6 +55,7 @@ class Run {
   std::vector<std::unique_ptr<Block64>> workspaces_;
   Registers inputs_;  // what every block starts with
   const mco_options options_;
+  ObserverSource* source_ = nullptr;
   Watch watch_;
   int64_t begin_ = 0, blocks_ = 1;
   std::unique_ptr<BlockOrder> order_;

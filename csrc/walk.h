@@ -31,7 +31,7 @@ Outcome walk(Machine& m, O& observer) {
         if constexpr (kGuarded) {
           observer.execute(m, *s);
         } else if constexpr (kObserved) {
-          m.execute(*s->instr);
+          if (observer.executes(m, *s)) m.execute(*s->instr);
         } else {
           s->instr->op->run(m, *s->instr);
         }

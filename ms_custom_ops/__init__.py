@@ -38,6 +38,7 @@ _LAZY = {
     "testing": ("ms_custom_ops.testing", None),
     "patch": ("ms_custom_ops.mindspore.patch", "patch"),
     "unpatch": ("ms_custom_ops.mindspore.patch", "unpatch"),
+    "profile": ("ms_custom_ops.cost", "profile"),
 }
 
 __all__ = ["__version__", *_LAZY]

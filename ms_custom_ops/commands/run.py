@@ -103,7 +103,8 @@ def collect_feed(items: Iterable[str], names: list[str]) -> dict[str, Any]:
     return {name: feed[name] for name in names}
 
 
-def _entry(spec: str) -> Any:
+def entry_of(spec: str) -> Any:
+    """The function that ``FILE.py:FUNCTION`` names."""
     from ms_custom_ops.compat import load_kernel
 
     file, _, name = spec.rpartition(":")
@@ -176,7 +177,7 @@ def command(
     from ms_custom_ops.tik.trace import trace
 
     args, kwargs = split_arguments(arguments)
-    program = trace(_entry(kernel), *args, soc=soc, **kwargs)
+    program = trace(entry_of(kernel), *args, soc=soc, **kwargs)
     if show_text:
         click.echo(program.text(), nl=False)
     names = [program.buffers[i].name for i in program.inputs]

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``ms-custom-ops profile``: modelled time of a kernel on a chip, as text, timelines, tables and a page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ms_custom_ops.commands._subject import Wanted, find_subject, pairs
+
+if TYPE_CHECKING:
+    from ms_custom_ops.cost import Profile
+    from ms_custom_ops.scope import Scope
+
+
+def _profile(scope: Scope, what: str, wanted: Wanted, numbers: tuple[str, ...], blocks: int) -> Profile:
+    from ms_custom_ops.cost import cost_chip, profile
+
+    subject = find_subject(scope, what, wanted)
+    chip = cost_chip(wanted.soc or subject.program.soc).with_values(**pairs(numbers, "--set"))
+    return profile(subject.program, subject.feed, chip=chip, traced_blocks=blocks)
+
+
+def _other(text: str, what: str, wanted: Wanted) -> tuple[str, Wanted]:
+    """What ``--compare`` names: another subject, or the same with another chip, case, attribute or size."""
+    fields: dict[str, tuple[str, ...]] = {"attrs": (), "shape": ()}
+    for part in text.split():
+        name, sign, value = part.partition("=")
+        if not sign:
+            what = part
+        elif name in ("soc", "case", "dtype"):
+            wanted = replace(wanted, **{name: value})
+        elif name.startswith("attr."):
+            fields["attrs"] += (f"{name[5:]}={value}",)
+        else:
+            fields["shape"] += (part,)
+    return what, replace(wanted, attrs=wanted.attrs + fields["attrs"], shape=wanted.shape + fields["shape"])
+
+
+@click.command("profile")
+@click.argument("what", metavar="OP|KERNEL.py:ENTRY")
+@click.option("--case", default=None, help="Smoke case of the op; default: its first.")
+@click.option("--soc", default=None, help="Chip; default: the configured one.")
+@click.option("--shape", multiple=True, metavar="NAME=SIZE,...", help="Other sizes for the case, such as S1=1024.")
+@click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="Other attributes for the case.")
+@click.option("--dtype", default=None, help="Another dtype row for the case, such as BF16.")
+@click.option("--arg", "arguments", multiple=True, metavar="VALUE", help="Argument of ENTRY, as of run.")
+@click.option("--feed", "feeds", multiple=True, metavar="FILE", help="Input of KERNEL, as of run; default: zeros.")
+@click.option("--set", "numbers", multiple=True, metavar="NAME=NUMBER", help="Another number for the model.")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=None, help="Folder for the files.")
+@click.option("--blocks", type=click.IntRange(0), default=2, show_default=True, help="Blocks in the timelines.")
+@click.option("--lines", type=click.IntRange(0), default=10, show_default=True, help="Lines of the kernel to print.")
+@click.option("--compare", default=None, metavar="OTHER", help="Another OP or KERNEL.py:ENTRY, or what differs, such "
+              "as 'soc=Ascend910A', 'S1=2048', 'attr.sparse_mode=3'.")  # fmt: skip
+@click.pass_obj
+def command(
+    scope: Scope, what: str, case: str | None, soc: str | None, shape: tuple[str, ...], attrs: tuple[str, ...],
+    dtype: str | None, arguments: tuple[str, ...], feeds: tuple[str, ...], numbers: tuple[str, ...], out: Path | None,
+    blocks: int, lines: int, compare: str | None,
+) -> None:  # fmt: skip
+    """Modelled time of the kernel of an op, or of a kernel file, on a chip: where its cycles go.
+
+    --out writes insight/trace.json (MindStudio Insight), perfetto.json, tables in the form of the vendor's profiler,
+    summary.html and summary.json. Nothing is measured on a chip; docs/profiler.md says what the figures are worth.
+    """
+    from ms_custom_ops.cost import files
+
+    wanted = Wanted(case, soc, shape, attrs, dtype, arguments, feeds)
+    first = _profile(scope, what, wanted, numbers, blocks)
+    click.echo(first.text(lines))
+    if out is not None:
+        files.write(first, out)
+        click.echo(f"wrote {out}/summary.html, summary.json, insight/trace.json, perfetto.json and tables")
+    if compare is not None:
+        second = _profile(scope, *_other(compare, what, wanted), numbers, blocks)
+        click.echo(files.compare(first, second))
+        if out is not None:
+            files.write(second, out / "other")
