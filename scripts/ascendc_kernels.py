@@ -233,6 +233,26 @@ def bgmv(folder: Path) -> None:
         same(out, wanted, 2e-3, 2e-2)
 
 
+@kernel
+def reshape_and_cache(folder: Path) -> None:
+    """Tokens into a paged cache, and the pages of requests that are no decodes out of it, in both layouts."""
+    op = mco.ascendc.load_project(find(folder, "ops/ascendc/aclnn_src"))["ReshapeAndCacheNpd"]
+    pages, size, heads, width = 6, 4, 2, 16
+    query, kept = np.array([3, 1]), np.array([10, 5])
+    table = np.array([[3, 1, 0], [2, 5, 4]], np.int32)
+    slots = np.array([table[b][p // size] * size + p % size for b, p in ((0, 7), (0, 8), (0, 9), (1, 4))], np.int32)
+    for layout, shape in (("BSND", (pages, size, heads, width)), ("BNSD", (pages, heads, size, width))):
+        tokens, caches = (half(4, heads * width), half(4, heads * width)), (half(*shape), half(*shape))
+        wanted = [cache.copy() for cache in caches]
+        out = op(*tokens, *caches, slots, query, kept, table, kv_cache_layout=layout, key_value_layout="TH")
+        for new, cache, want, got in zip(tokens, caches, wanted, out, strict=True):
+            rows = want if layout == "BSND" else want.swapaxes(1, 2)  # a view
+            for slot, token in zip(slots, new, strict=True):
+                rows[slot // size, slot % size] = token.reshape(heads, width)
+            same(cache, want)
+            same(got[: 3 * size], rows[table[0]].reshape(3 * size, heads * width))
+
+
 def main() -> int:
     if len(sys.argv) < 2:
         sys.exit(__doc__)

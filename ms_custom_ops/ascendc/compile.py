@@ -126,7 +126,7 @@ def compiled(unit: Unit) -> tuple[list[Path], bool]:
             return libraries, True
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, str] = {}
-    cores = _CORES if unit.twice else ("",)
+    cores = _cores(unit)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = [_compile(unit, core, Path(scratch), files) for core in cores]
         name = hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:16]
@@ -135,6 +135,21 @@ def compiled(unit: Unit) -> tuple[list[Path], bool]:
             os.replace(temporary, library)
     _record(folder, {"files": files, "libraries": [library.name for library in libraries]})
     return libraries, False
+
+
+def _cores(unit: Unit) -> list[str]:
+    """Kinds of cores that a library is made for: where the source asks for the kind, those it has the entry for."""
+    if not unit.twice:
+        return [""]
+    name = re.sub(r"<.*>$", "", unit.entry, flags=re.S).split("::")[-1].strip()
+    there = []
+    for core in _CORES:
+        flags = [*unit.flags, f"-D__DAV_C220_{core}__", *(f"-I{f}" for f in (include_folder(), *unit.folders))]
+        command = [compiler(), "-std=c++17", "-E", "-P", *flags, "-x", "c++", str(unit.source)]
+        told = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        if told.returncode or re.search(rf"\b{name}\b", told.stdout):  # what is wrong is told by compiling it
+            there.append(core)
+    return there or list(_CORES)
 
 
 def _records(folder: Path) -> list[dict]:
