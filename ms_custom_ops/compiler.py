@@ -245,8 +245,8 @@ def _load_or_trace(call: Call, key: str) -> CompiledOp:
     if call.impl == ASCENDC:
         from ms_custom_ops.compile_launch import launch_of
 
-        names = (tuple(name for name, _, _ in side) for side in (call.inputs, call.outputs))
-        return CompiledOp(call.spec.name, key, b"", None, *names, launch_of(call))
+        given, made = (tuple(name for name, _, _ in side) for side in (call.inputs, call.outputs))
+        return CompiledOp(call.spec.name, key, b"", None, given, made, launch_of(call))
     cache, op = default_cache(), call.spec.name
     inputs, outputs = (tuple(name for name, _, _ in tensors) for tensors in (call.inputs, call.outputs))
     raw = cache.get(op, key)

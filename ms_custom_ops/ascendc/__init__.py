@@ -14,8 +14,7 @@ See docs/ascendc.md for what is there, what is checked and what is refused.
 from __future__ import annotations
 
 from ms_custom_ops.ascendc.build import build
-from ms_custom_ops.ascendc.compile import include_folder
-from ms_custom_ops.ascendc.host_build import host_include_folder
+from ms_custom_ops.ascendc.compile import host_include_folder, include_folder
 from ms_custom_ops.ascendc.kernel import Kernel
 from ms_custom_ops.ascendc.op import AscendcOp
 from ms_custom_ops.ascendc.project import Project, load_project

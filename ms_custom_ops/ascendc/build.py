@@ -15,6 +15,7 @@ from ms_custom_ops.ascendc.chips import chip_flags
 from ms_custom_ops.ascendc.kernel import Kernel, load
 from ms_custom_ops.errors import AscendcBuildError, describe
 from ms_custom_ops.soc import current_soc, get_soc
+from ms_custom_ops.soc.table import Soc
 
 _HEADERS = {".h", ".hpp", ".hh", ".inc", ".cuh"}
 _DEFINE = re.compile(r"[A-Za-z_]\w*(\([^)]*\))?(=.*)?", re.S)
@@ -53,11 +54,17 @@ def build(
         others=tuple(path for path in files if path != home),
         prologue=tiling.prologue(headers),
         folders=tuple(folders),
-        flags=(*chip_flags(chip), *(f"-D{text}" for text in macros)),
+        flags=(*chip_flags(chip), *_host_flags(chip, texts.values()), *(f"-D{text}" for text in macros)),
         twice=any(rewrite.splits_by_core(text) for text in texts.values()),
     )
     libraries, cached = compiler.compiled(unit)
     return load(name, libraries, chip, cached=cached, seconds=time.perf_counter() - started)
+
+
+def _host_flags(chip: Soc, texts: Iterable[str]) -> list[str]:
+    """The chip of programs that ask for it; others do not depend on the name."""
+    asks = any("PlatformAscendCManager" in text for text in texts)
+    return [f'-DMCO_HOST_SOC="{chip.name}"'] if asks else []
 
 
 def _files(sources: Source | Sequence[Source]) -> tuple[list[Path], list[Path]]:

@@ -63,9 +63,15 @@ def include_folder() -> Path:
     return Path(__file__).parent / "include"
 
 
+def host_include_folder() -> Path:
+    """Folder of the headers that host code includes: op_host sources, programs that ask for a tiling or the chip."""
+    return Path(__file__).parent / "include_host"
+
+
 def cflags() -> list[str]:
-    """Flags for a user's own build, with the include folder."""
-    return [*(flag for flag in FLAGS if flag not in ("-w", "-fvisibility=hidden")), f"-I{include_folder()}"]
+    """Flags for a user's own build, with the include folders."""
+    flags = [flag for flag in FLAGS if flag not in ("-w", "-fvisibility=hidden")]
+    return [*flags, f"-I{include_folder()}", f"-I{host_include_folder()}"]
 
 
 def libs() -> list[str]:
@@ -97,7 +103,7 @@ def _identity() -> str:
     engine = native.library_path()
     stat = engine.stat()
     found.update(f"{engine} {stat.st_size} {stat.st_mtime_ns}".encode())
-    for path in sorted(include_folder().rglob("*")):
+    for path in sorted([*include_folder().rglob("*"), *host_include_folder().rglob("*.h")]):
         if path.is_file():
             found.update(path.read_bytes())
     return found.hexdigest()
@@ -202,7 +208,7 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
         f'#line 1 "{unit.source}"\n#include "mco/entry.h"\nMCO_ASC_ENTRY({unit.entry})\n'
     )
     flags = [*FLAGS, *unit.flags, *([f"-D__DAV_C220_{core}__"] if core else [])]
-    includes = [f"-I{include_folder()}", *(f"-I{folder}" for folder in unit.folders)]
+    includes = [f"-I{folder}" for folder in (include_folder(), *unit.folders, host_include_folder())]
     command = [compiler(), *flags, *includes, "-MMD", "-x", "c++"]
     objects = []
     for number, source in enumerate([main, *others]):
@@ -210,7 +216,7 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
         _run([*command, "-c", str(source), "-o", str(made)], unit)
         objects.append(str(made))
         for path in dependencies(made.with_suffix(".d")):
-            if scratch not in path.parents and include_folder() not in path.parents:
+            if not {scratch, include_folder(), host_include_folder()} & set(path.parents):
                 files[str(path)] = _digest(str(path))
     for path in (unit.source, *unit.others):
         files[str(path)] = _digest(str(path))
@@ -229,4 +235,4 @@ def _run(command: list[str], unit: Unit) -> None:
     result = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if result.returncode:
         own = [unit.source, *unit.others, *unit.folders]
-        raise AscendcBuildError(diagnostics.readable(result.stderr, own, include_folder()))
+        raise AscendcBuildError(diagnostics.readable(result.stderr, own, include_folder().parent))

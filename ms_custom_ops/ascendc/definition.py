@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,10 +125,7 @@ def read(described: Mapping[str, Any]) -> tuple[dict[str, Definition], list[Tili
             inputs=params,
             outputs=_params(op["outputs"]),
             attributes=tuple(Attribute(a["name"], a["kind"], a["required"], a["default"]) for a in op["attributes"]),
-            configs={
-                soc: tuple({p.name: p for p in _params(config[side])} for side in ("inputs", "outputs"))
-                for soc, config in op["configs"].items()
-            },
+            configs={soc: (_named(c["inputs"]), _named(c["outputs"])) for soc, c in op["configs"].items()},
             infer_shape=op["infer_shape"],
             infer_dtype=op["infer_data_type"],
             same_as_first=op["same_as_first"],
@@ -137,7 +134,11 @@ def read(described: Mapping[str, Any]) -> tuple[dict[str, Definition], list[Tili
     return ops, [TilingStruct(item["op"], item["layout"]) for item in described["classes"]]
 
 
-def _params(listed: Sequence[Mapping[str, Any]], depends: set[int] = frozenset()) -> tuple[Param, ...]:  # type: ignore[assignment]
+def _named(listed: Sequence[Mapping[str, Any]]) -> dict[str, Param]:
+    return {param.name: param for param in _params(listed)}
+
+
+def _params(listed: Sequence[Mapping[str, Any]], depends: Collection[int] = ()) -> tuple[Param, ...]:
     return tuple(
         Param(
             name=p["name"],

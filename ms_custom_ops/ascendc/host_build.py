@@ -15,16 +15,12 @@ from pathlib import Path
 
 from ms_custom_ops.ascendc import compile as compiler
 from ms_custom_ops.ascendc import diagnostics
+from ms_custom_ops.ascendc.compile import host_include_folder
 from ms_custom_ops.errors import AscendcBuildError
 
 FLAGS = ("-std=c++17", "-O1", "-g1", "-fPIC", "-pthread", "-fno-strict-aliasing", "-w", "-Wno-narrowing")
 _RUNTIME = ("runtime.cc", "describe.cc", "guard.cc")
 _VARIANTS = 4
-
-
-def host_include_folder() -> Path:
-    """Folder of the headers that op_host sources include."""
-    return Path(__file__).parent / "include_host"
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ms_custom_ops as mco
@@ -86,3 +87,18 @@ def test_plans_fit_and_cover(tmp_path: Path) -> None:
         assert p["usedCoreNum"] == parts[0] * parts[1] <= p["cores"] and p["singleCoreK"] == p["Ka"] == p["Kb"], p
         if p["M"] * p["N"] >= 16 * 16 * 4 * p["cores"]:
             assert p["usedCoreNum"] * 2 > p["cores"], p  # most cores work
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_a_source_asks_for_the_chip_it_is_built_for(tmp_path: Path) -> None:
+    source = tmp_path / "cores.cpp"
+    source.write_text("""
+#include "kernel_operator.h"
+#include "tiling/tiling_api.h"
+extern "C" __global__ __aicore__ void cores(GM_ADDR out) {
+  *(__gm__ int32_t*)out = platform_ascendc::PlatformAscendCManager::GetInstance()->GetCoreNumAiv();
+}
+""")
+    found = np.zeros(8, np.int32)
+    mco.ascendc.build(source, "cores", "Ascend910B3")(1, found)
+    assert found[0] == 40
