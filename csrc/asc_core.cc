@@ -22,20 +22,13 @@ enum Position { kGM, kA1, kA2, kB1, kB2, kC1, kC2, kCO1, kCO2, kVECIN, kVECOUT, 
 
 }  // namespace
 
-std::string Place::text() const { return file.empty() ? std::string("?") : file + ":" + std::to_string(line); }
+std::string Place::text() const { return file ? std::string(file) + ":" + std::to_string(line) : std::string("?"); }
 
-AscCore*& current() {
-  thread_local AscCore* core = nullptr;
-  return core;
-}
+thread_local AscCore* running_core = nullptr;
 
-AscCore& here(const char* call) {
-  AscCore* core = current();
-  if (!core) {
-    fprintf(stderr, "%s: called outside of a kernel; accepted: calls from a kernel that was launched\n", call);
-    abort();
-  }
-  return *core;
+void nowhere(const char* call) {
+  fprintf(stderr, "%s: called outside of a kernel; accepted: calls from a kernel that was launched\n", call);
+  abort();
 }
 
 const char* position_name(int position) {
@@ -150,48 +143,39 @@ Home* AscCore::new_home(const std::string& name, Scope scope, int position, int6
   return &home;
 }
 
-// Memory of an operand, and how many bytes into it the operand lies.
-Span AscCore::span(const mco_asc_operand& o, int64_t& offset, const mco_asc_call& call, int number) {
-  const Home* home = static_cast<const Home*>(o.home);
+// The same for an address alone.
+void AscCore::search(const mco_asc_operand& o, DirectOperand& place, const mco_asc_call& call, int number) {
   uint8_t* at = static_cast<uint8_t*>(o.at);
-  if (!home) {
-    const uintptr_t address = reinterpret_cast<uintptr_t>(at);
+  const uintptr_t address = reinterpret_cast<uintptr_t>(at);
+  if (!o.gm && address < uintptr_t(launch.spec.scope_bytes[UB])) {  // a tensor that was never set lies at 0
     const int64_t ub = scope_bytes(UB);
-    uint8_t* base = ub ? core->machine().arena.base(UB) : nullptr;
-    if (!o.gm && address < uintptr_t(launch.spec.scope_bytes[UB])) {  // a tensor that was never set lies at 0
-      offset = int64_t(address);
-      return {base, ub, 0, "UB", UB};
-    }
-    for (int s = UB; !o.gm && s < kScopes; ++s) {
-      const int64_t bytes = scope_bytes(Scope(s));
-      uint8_t* first = bytes ? core->machine().arena.base(Scope(s)) : nullptr;
-      if (bytes && at >= first && at < first + bytes) {
-        offset = at - first;
-        return {first, bytes, 0, kScopeName[s], Scope(s)};
-      }
-    }
-    home = launch.find_gm(at);
-    if (!home) {
-      if (!launch.spec.strict && at) {
-        offset = 0;
-        return {at, INT64_MAX / 4, 0, "memory of unknown size", GM};
-      }
-      const char* name = call.op < 0xFFFF && op_at(call.op) ? op_at(call.op)->tensors[size_t(number)].name : "operand";
-      fail(call.where, std::string(name) + " is " +
-                           (at ? "memory that no argument of the kernel holds" : "a null pointer") +
-                           "; accepted: memory in GM of the launch");
-    }
+    place.memory = {ub ? core->machine().arena.base(UB) : nullptr, ub, 0, "UB", UB};
+    place.offset = int64_t(address);
+    return;
   }
-  if (!home->base && home->scope != GM && info.split) {
-    launch.want_other_kind(*this, Scope(home->scope));
-    if (launch.wanted_kind >= 0) leave();
-    const bool vector = home->scope == UB;
-    fail(call.where, std::string(home->name) + " is memory of " + (vector ? "vector" : "cube") + " cores, this is a " +
-                         (info.is_cube ? "cube" : "vector") + " core; accepted: such a call under " +
-                         (vector ? "ASCEND_IS_AIV" : "ASCEND_IS_AIC"));
+  for (int s = UB; !o.gm && s < kScopes; ++s) {
+    const int64_t bytes = scope_bytes(Scope(s));
+    uint8_t* first = bytes ? core->machine().arena.base(Scope(s)) : nullptr;
+    if (!bytes || at < first || at >= first + bytes) continue;
+    place.memory = {first, bytes, 0, kScopeName[s], Scope(s)};
+    place.offset = at - first;
+    return;
   }
-  offset = at - home->base;
-  return {home->base, home->bytes, home->address, home->name.c_str(), Scope(home->scope)};
+  const Home* home = launch.find_gm(at);
+  if (home) {
+    place.memory = {home->base, home->bytes, 0, home->name.c_str(), GM};
+    place.offset = at - home->base;
+    return;
+  }
+  if (!launch.spec.strict && at) {
+    place.memory = {at, INT64_MAX / 4, 0, "memory of unknown size", GM};
+    place.offset = 0;
+    return;
+  }
+  const char* name = call.op < 0xFFFF && op_at(call.op) ? op_at(call.op)->tensors[size_t(number)].name : "operand";
+  fail(call.where, std::string(name) + " is " +
+                       (at ? "memory that no argument of the kernel holds" : "a null pointer") +
+                       "; accepted: memory in GM of the launch");
 }
 
 }  // namespace mco::asc
@@ -263,17 +247,18 @@ void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* ho
   auto& core = here(where->call);
   const mco_asc_call call = {*where, 0xFFFF, 0, 0, 0, 0, 0, {0, 0}, 0};
   const mco_asc_operand operand = {at, home, 0, 1, (how & MCO_ASC_GM) != 0};
-  int64_t offset = 0;
-  const mco::Span span = core.span(operand, offset, call, 0);
-  if (offset < 0 || offset + bytes > span.bytes) {
-    core.fail(*where,
-              mco::format("%s bytes [%lld, %lld) of %s, which has %lld", how & MCO_ASC_WRITE ? "writes" : "reads",
-                          (long long)offset, (long long)(offset + bytes), span.name, (long long)span.bytes));
+  mco::DirectOperand place;
+  core.locate(operand, place, call, 0);
+  const mco::Span& memory = place.memory;
+  if (place.offset < 0 || place.offset + bytes > memory.bytes) {
+    core.fail(*where, mco::format("%s bytes [%lld, %lld) of %s, which has %lld",
+                                  how & MCO_ASC_WRITE ? "writes" : "reads", (long long)place.offset,
+                                  (long long)(place.offset + bytes), memory.name, (long long)memory.bytes));
   }
-  if (span.scope != mco::UB && span.scope != mco::GM) {
-    core.fail(*where, std::string("a scalar access to ") + mco::kScopeName[span.scope] + "; accepted: UB and GM");
+  if (memory.scope != mco::UB && memory.scope != mco::GM) {
+    core.fail(*where, std::string("a scalar access to ") + mco::kScopeName[memory.scope] + "; accepted: UB and GM");
   }
-  return span.base + offset;
+  return memory.base + place.offset;
 }
 
 }  // extern "C"

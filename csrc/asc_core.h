@@ -18,11 +18,12 @@ namespace mco::asc {
 class Launch;
 struct Worker;
 
+// A line of the user's source; the text lives in the library of the kernel.
 struct Place {
-  std::string file;
+  const char* file = nullptr;
   uint32_t line = 0;
   Place() = default;
-  explicit Place(const mco_asc_where& w) : file(w.file ? w.file : ""), line(w.line) {}
+  explicit Place(const mco_asc_where& w) : file(w.file), line(w.line) {}
   std::string text() const;
 };
 
@@ -89,7 +90,18 @@ class AscCore {
   std::string title() const;  // "AIV core 3"
   int64_t scope_bytes(Scope scope) const;
   Home* new_home(const std::string& name, Scope scope, int position, int64_t address, int64_t bytes);
-  Span span(const mco_asc_operand& operand, int64_t& offset, const mco_asc_call& call, int number);
+  // Memory of an operand, and how many bytes into it the operand lies.
+  void locate(const mco_asc_operand& o, DirectOperand& place, const mco_asc_call& call, int number) {
+    if (!o.home) return search(o, place, call, number);
+    const Home* home = static_cast<const Home*>(o.home);
+    place.memory.base = home->base;
+    place.memory.bytes = home->bytes;
+    place.memory.address = home->address;
+    place.memory.name = home->name.c_str();
+    place.memory.scope = Scope(home->scope);
+    place.offset = static_cast<uint8_t*>(o.at) - home->base;
+  }
+  void search(const mco_asc_operand& o, DirectOperand& place, const mco_asc_call& call, int number);
 
   Launch& launch;
   const int number;
@@ -112,6 +124,11 @@ class AscCore {
   std::deque<Home> homes;
   std::vector<std::unique_ptr<uint8_t[]>> kept;
   Home* scratch = nullptr;
+  // Of the call that is issued.
+  static constexpr int kMostOperands = 32;
+  DirectOperand places[kMostOperands];
+  Value values[kMostOperands];
+  int64_t attrs[kMostOperands];
   bool issued = false;
   uint32_t ticks = 0;
 
@@ -128,9 +145,14 @@ class AscCore {
 };
 
 // The core that this thread runs at the moment, or null.
-AscCore*& current();
+extern thread_local AscCore* running_core __attribute__((tls_model("initial-exec")));
+inline AscCore*& current() { return running_core; }
+[[noreturn]] void nowhere(const char* call);
 // The same for a call of the API, which makes no sense outside of a kernel.
-AscCore& here(const char* call);
+inline AscCore& here(const char* call) {
+  if (__builtin_expect(!running_core, 0)) nowhere(call);
+  return *running_core;
+}
 
 constexpr int64_t kScratchBytes = 16 << 10;  // behind the UB of the chip
 Scope scope_of(int position, bool split);

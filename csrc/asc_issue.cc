@@ -10,8 +10,6 @@ namespace mco::asc {
 
 namespace {
 
-constexpr int kMost = 32;
-
 // Mask arguments and the repeats of a call, and what it leaves in the mask register.
 struct MaskValues {
   int64_t kind, mask0, mask1, repeat;
@@ -65,7 +63,7 @@ std::string api_text(const char* what, const std::string& row) {
 void check_align(AscCore& core, const mco_asc_call& call, const OpInfo& op, int i, const DirectOperand& o, int align) {
   const int64_t address =
       o.memory.scope == GM ? reinterpret_cast<int64_t>(o.memory.base) + o.offset : o.memory.address + o.offset;
-  if (align <= 1 || address % align == 0) return;
+  if ((address & (align - 1)) == 0) return;  // a power of two
   core.fail(call.where, format("%s starts at byte %lld of %s (%s); accepted: a multiple of %d",
                                op.tensors[size_t(i)].name, (long long)(o.memory.scope == GM ? o.offset : address),
                                kScopeName[o.memory.scope], o.memory.name, align));
@@ -81,9 +79,9 @@ static void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand
       op->attrs.size() != call.attrs + (masked ? 1u : 0u)) {
     core.fail(call.where, "made by other headers than those of this version; build the kernel again");
   }
-  DirectOperand places[kMost];
-  Value values[kMost];
-  int64_t all_attrs[kMost];
+  DirectOperand* const places = core.places;
+  Value* const values = core.values;
+  int64_t* const all_attrs = core.attrs;
   uint32_t floats = call.floats;
   int first = 0, first_attr = 0;
   if (masked) {
@@ -100,7 +98,7 @@ static void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand
   for (int i = 0; i < call.attrs; ++i) all_attrs[first_attr + i] = attrs[i];
   for (int i = 0; i < call.operands; ++i) {
     places[i].dtype = DType(operands[i].dtype);
-    places[i].memory = core.span(operands[i], places[i].offset, call, i);
+    core.locate(operands[i], places[i], call, i);
     check_align(core, call, *op, i, places[i], operands[i].align);
   }
   const Direct direct{op, places, values, all_attrs, floats, call.where.file ? call.where.file : "", call.where.line};

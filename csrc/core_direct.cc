@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions of a core whose operands are addresses. What depends on the form of an instruction alone - its check,
 // the plan of its lanes - is kept by the thread, so that a call costs little beside its work.
+#include <algorithm>
 #include <cstring>
 
 #include "core.h"
@@ -22,9 +23,8 @@ struct Key {
   uint64_t hash = 0;
 
   void add(uint64_t word) {
+    hash += (word ^ word >> 31) * (0x9E3779B97F4A7C15u + 2 * size);
     words[size++] = word;
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 29;
   }
 };
 
@@ -36,28 +36,33 @@ struct Form {
 };
 
 Form& form_at(uint64_t hash) {
-  thread_local std::unique_ptr<Form[]> forms{new Form[kForms]};
-  return forms[hash >> 32 & (kForms - 1)];
+  thread_local Form* forms = nullptr;
+  thread_local std::unique_ptr<Form[]> owner;
+  if (!forms) {
+    owner.reset(new Form[kForms]);
+    forms = owner.get();
+  }
+  return forms[(hash ^ hash >> 32) >> 8 & (kForms - 1)];
 }
 
-Key key_of(const Direct& d) {
+void make_key(const Direct& d, Key& key) {
   const OpInfo& op = *d.op;
-  Key key;
-  uint64_t dtypes[2] = {}, scopes[2] = {};
-  for (size_t i = 0; i < op.tensors.size(); ++i) {
-    dtypes[i / 16] |= uint64_t(d.operands[i].dtype) << (4 * (i % 16));
-    scopes[i / 16] |= uint64_t(d.operands[i].memory.scope) << (4 * (i % 16));
-  }
   key.add(reinterpret_cast<uint64_t>(d.op) ^ d.floats);
-  for (size_t i = 0; i <= op.tensors.size() / 17; ++i) {
-    key.add(dtypes[i]);
-    key.add(scopes[i]);
+  const size_t operands = op.tensors.size();
+  for (size_t first = 0; first < operands; first += 8) {  // 8 bits each
+    uint64_t word = 0;
+    const size_t n = std::min<size_t>(8, operands - first);
+    for (size_t i = 0; i < n; ++i) {
+      const DirectOperand& o = d.operands[first + i];
+      word = word << 8 | uint64_t(o.dtype) << 4 | uint64_t(o.memory.scope);
+    }
+    key.add(word);
   }
   for (size_t i = 0; i < op.attrs.size(); ++i) key.add(uint64_t(d.attrs[i]));
-  for (size_t i = 0; op.shape.operands && i < op.args.size(); ++i) {
+  if (!op.shape.operands) return;
+  for (size_t i = 0; i < op.args.size(); ++i) {
     if (op.args[i].kind != ArgKind::Value) key.add(uint64_t(d.args[i].i));
   }
-  return key;
 }
 
 bool same(const Key& a, const Key& b) {
@@ -112,7 +117,8 @@ void Core::issue(const Direct& d) {
   instr.tensors = {slots_.data(), op.tensors.size()};
   instr.args = {slot_args_.data(), op.args.size()};
   instr.attrs = {const_cast<int64_t*>(d.attrs), op.attrs.size()};
-  const Key key = key_of(d);
+  Key key;
+  make_key(d, key);
   Form& form = form_at(key.hash);
   if (!same(form.key, key)) {
     form.key.size = 0;
