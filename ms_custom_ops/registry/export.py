@@ -5,6 +5,7 @@ table."""
 from __future__ import annotations
 
 import ast
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -73,17 +74,16 @@ def _cell(text: str) -> str:
 
 def doc_table(spec: OpSpec) -> str:
     """Markdown: the function that people call, where the op has one of its own, then the primitive, chips, gradient."""
-    lines = [f"# {spec.name}", "", spec.doc, ""]
-    if spec.public is not None:
-        lines += public_table(spec, spec.public)
-        name = spec.class_name
-        lines += [
-            "",
-            f"## The primitive {name}",
-            "",
-            "What the kernel takes; the function above brings calls to it.",
-            "",
-        ]
+    if spec.public is None:
+        return "\n".join([f"# {spec.name}", "", spec.doc, "", *_primitive_table(spec)])
+    summary, _, details = spec.doc.partition("\n\n")
+    lines = [f"# {spec.name}", "", summary, "", *public_table(spec, spec.public), ""]
+    lines += [
+        f"## The primitive {spec.class_name}",
+        "",
+        "What the kernel takes; the function above brings calls to it.",
+    ]
+    lines += ["", details, ""] if details else [""]
     return "\n".join(lines + _primitive_table(spec))
 
 
@@ -120,7 +120,10 @@ def public_table(spec: OpSpec, public: PublicSpec) -> list[str]:
     defaults, lines = {}, [f"## The function mco.ops.{spec.function_name}", ""]
     if found is not None:
         defaults = _defaults(found)
-        lines += ["```python", f"mco.ops.{spec.function_name}({_signature(found)})", "```", ""]
+        head, text = f"mco.ops.{spec.function_name}(", _signature(found)
+        wrapped = textwrap.wrap(text, 84, break_long_words=False, break_on_hyphens=False)
+        call = [head + text + ")"] if len(head + text) < 84 else [head, *(f"    {line}" for line in wrapped), ")"]
+        lines += ["```python", *call, "```", ""]
     lines += ["| argument | shape or type | dtype | default |", "|---|---|---|---|"]
     for arg in public.args:
         form = f"broadcasts to {_forms(arg.shapes)}" if arg.broadcast else _forms(arg.shapes)

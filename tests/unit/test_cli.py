@@ -60,7 +60,7 @@ def test_json_of_list_info_and_check():
 def test_info_is_about_the_function_that_people_call():
     text = command("info", "flash_attention").output
     function, primitive = text.split("## The primitive FlashAttention")
-    assert "mco.ops.flash_attention(query, key, value, attn_mask=None" in function
+    assert "query, key, value, attn_mask=None, real_shift=None" in function
     assert "| scale_value | float | | `None` |" in function and "bool uint8 float16" in function
     assert "`1 <= D <= 256`" in function and "D % 16" not in function
     assert "| scale_value | float |" in primitive and "`1.0`" in primitive
