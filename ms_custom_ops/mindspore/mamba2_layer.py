@@ -237,7 +237,9 @@ class Mamba2(OwnPrecision):
             u = kept_steps(u, cu_seqlens)
         z, mixed, dt = self._project(u)
         if conv_state is None:
-            rows = batch if cu_seqlens is None else _sequences(cu_seqlens)
+            rows = batch
+            if cu_seqlens is not None:  # an expression would hide the function from source rewriting
+                rows = _sequences(cu_seqlens)
             conv_state = ops.zeros((rows, self.d_conv - 1, self.conv_channels), mixed.dtype)
         conv_state = ops.cast(conv_state, mixed.dtype)
         if cu_seqlens is None:

@@ -10,7 +10,9 @@ from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore.flash_attention import flash_attention
+from ms_custom_ops.mindspore.lowered import eager
 from ms_custom_ops.mindspore.mamba2_layer import GatedRMSNorm, Mamba2
+from ms_custom_ops.mindspore.rewriting import leave_cells, leave_functions
 from ms_custom_ops.mindspore.sparse_mla import SparseMLA
 
 __all__ = ["FlashAttention", "GatedRMSNorm", "Mamba2", "SparseMLA"]
@@ -87,12 +89,13 @@ class FlashAttention(nn.Cell):
         causal: each query sees the keys up to its own position, aligned to the lower right; no mask tensor is
             needed.
         kv_head_num: key heads N2, a divisor of head_num; None means head_num.
-        seed: None draws a new dropout mask at each call, an (B, N1, S1, S2) tensor as in the original layer;
-            an int uses the counter-based generator inside the kernel, which needs no memory but drops the
-            same weights at every step.
+        seed: of the counter-based generator inside the kernel, which makes the dropout mask and keeps none in memory.
+            None draws a new seed from MindSpore's generator at each call; an int drops the same weights at every step.
+            Cells with ``recompute()`` in PYNATIVE mode need an int: MindSpore draws anew there.
 
     Inputs:
-        query (B, N1, S1, D), key and value (B, N2, S2, D), float16, or bfloat16 where the chip has it.
+        query (B, N1, S1, D), key and value (B, N2, S2, D), float16, or bfloat16 where the chip has it; float32 where
+            ``to_float`` or mixed precision gives the layer one of them.
         attn_mask (S1, S2), (1 or B, S1, S2) or (1 or B, 1 or N1, S1, S2), 1 = masked.
         alibi_mask (1 or B, N1, 1 or S1, S2), added to the scaled scores.
 
@@ -135,19 +138,19 @@ class FlashAttention(nn.Cell):
         self.have_attention_mask_batch = bool(have_attention_mask_batch)
         self.alibi = bool(alibi)
         self.sparse_mode = 3 if causal else 0
-        self.draws_mask = seed is None and self.keep_prob < 1.0
-        self.seed = 0 if seed is None else seed
-        self.drop = ops.Dropout(keep_prob=self.keep_prob)
-        # Drawn again by recompute(), the mask of the backward pass would not be the one of the forward pass.
-        self.drop.recompute(False)
+        self.seed = seed
 
-    def _drop_mask(self, query: Any, key: Any) -> Any:
-        """0 where a weight is dropped, for one call."""
-        ones = ops.ones(query.shape[:3] + key.shape[2:3], mstype.float16)
-        drawn, _ = self.drop(ones)
-        return ops.stop_gradient(drawn)
+    def _rounded(self, x: Any) -> Any:
+        """In the dtype of ``to_float``, to which PYNATIVE mode casts operands of operations and no arguments."""
+        flags = self.get_flags()
+        for name, dtype in (("fp16", mstype.float16), ("bf16", mstype.bfloat16)):
+            if flags.get(name):
+                return ops.cast(x, dtype)
+        return x
 
     def construct(self, query: Any, key: Any, value: Any, attn_mask: Any = None, alibi_mask: Any = None) -> Any:
+        if eager():
+            query, key, value = self._rounded(query), self._rounded(key), self._rounded(value)
         mask_shape = None if attn_mask is None else attn_mask.shape
         alibi_shape = None if alibi_mask is None else alibi_mask.shape
         _check_call(
@@ -164,18 +167,14 @@ class FlashAttention(nn.Cell):
         if attn_mask is not None and len(attn_mask.shape) == 3:
             attn_mask = ops.expand_dims(attn_mask, 1)
         keep_prob = 1.0
-        drop_mask = None
         if self.training:
             keep_prob = self.keep_prob
-            if self.draws_mask:
-                drop_mask = self._drop_mask(query, key)
         out, _, _ = flash_attention(
             query,
             key,
             value,
             attn_mask,
             alibi_mask,
-            drop_mask,
             scale_value=self.head_dim**-0.5,
             keep_prob=keep_prob,
             seed=self.seed,
@@ -186,3 +185,7 @@ class FlashAttention(nn.Cell):
             high_precision=self.high_precision or query.dtype == mstype.bfloat16,
         )
         return out
+
+
+leave_cells(FlashAttention, GatedRMSNorm, Mamba2, SparseMLA)
+leave_functions()

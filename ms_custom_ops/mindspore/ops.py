@@ -12,6 +12,7 @@ from ms_custom_ops.mindspore.alibi import alibi_slopes
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.flash_attention_score import flash_attention_score
 from ms_custom_ops.mindspore.functions import function_of
+from ms_custom_ops.mindspore.rewriting import leave_functions
 from ms_custom_ops.mindspore.segsum import (
     bwd_dadt_cumsum,
     bwd_dadt_fused,
@@ -95,3 +96,5 @@ def __dir__() -> list[str]:
 for _package in packages()[1:]:
     with contextlib.suppress(OpInfoError):  # raised when the function is asked for
         add_functions(_package)
+
+leave_functions()

@@ -14,6 +14,7 @@ from mindspore import Tensor, nn, ops
 
 import ms_custom_ops as mco
 from ms_custom_ops.errors import OpArgumentError
+from ms_custom_ops.mindspore.custom import TikCustom
 from ms_custom_ops.op_impl.flash_attention import golden
 
 SIZES = (2, 4, 2, 17, 33, 8)
@@ -83,6 +84,13 @@ def test_alibi(mode: str) -> None:
     assert rms_ratio(layer(None, Tensor(shift), alibi=True), wanted) <= 2e-3
 
 
+def test_float32_is_rounded_where_precision_is_asked_for(mode: str) -> None:
+    arrays = qkv(*SIZES)
+    wanted = numpy(mco.nn.FlashAttention(8, 4, kv_head_num=2)(*[Tensor(a) for a in arrays]))
+    net = mco.nn.FlashAttention(8, 4, kv_head_num=2).to_float(ms.float16)
+    assert (numpy(net(*[Tensor(a.astype(np.float32)) for a in arrays])) == wanted).all()
+
+
 def test_dropout_only_in_training(mode: str) -> None:
     plain = numpy(layer())
     assert (numpy(layer(rate=0.4)) == plain).all()
@@ -95,6 +103,17 @@ def test_dropout_keeps_the_mean() -> None:
     query, key = Tensor(np.zeros((8, 2, 64, 16), np.float16)), Tensor(np.zeros((8, 2, 64, 16), np.float16))
     out = numpy(net(query, key, Tensor(np.ones((8, 2, 64, 16), np.float16))))
     assert abs(out.mean() - 1) < 0.02 and out.std() > 0.03
+
+
+def test_dropout_keeps_no_mask_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel of a layer that drops reads a seed of 8 words, no mask of S1 x S2."""
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    net, shapes, original = mco.nn.FlashAttention(16, 1, 0.5), [], TikCustom._infer
+    net.set_train()
+    with monkeypatch.context() as patch:
+        patch.setattr(TikCustom, "_infer", lambda self, *a: shapes.extend(a[0]) or original(self, *a))
+        net(*[Tensor(np.zeros((1, 1, 61, 16), np.float16))] * 3)
+    assert (8,) in shapes and max(np.prod(s, dtype=int) for s in shapes) == 61 * 16
 
 
 def test_dropout_mask_is_new_at_each_call_unless_seeded(mode: str) -> None:
