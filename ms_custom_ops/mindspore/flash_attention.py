@@ -67,14 +67,18 @@ def _shift_of(bias, heads, keys):
     )
 
 
-def _check_flags(mask):
-    """A float mask holds 0 and 1; what would be added to the scores is no mask."""
-    values = mask.asnumpy()
+def _check_flags(values):
+    """A float mask, an array, as it is: it holds 0 and 1; what would be added to the scores is no mask."""
     other = values[(values != 0) & (values != 1)]
     if other.size:
         given = f"a float16 mask with values such as {other[0]}"
         accepted = "0 (kept) and 1 (masked); what is added to the scores is attn_bias or real_shift"
         raise OpArgumentError(describe(_OP, "attn_mask", given, accepted))
+    return values
+
+
+# Of a graph, which meets values when it runs; its own shape and dtype.
+_checked_flags = ops.Custom(_check_flags, lambda shape: shape, lambda dtype: dtype, "pyfunc")
 
 
 @ops.constexpr
@@ -139,8 +143,8 @@ def flash_attention(
         value: shape and dtype of key, but for a head size of its own, Dv from 1 to 256; the narrower heads are padded
             with zeros to the wider.
         attn_mask: bool, uint8 or float16, broadcastable to (B, N1, S1, S2); 1 = masked, 0 = kept. Other values of a
-            float16 mask are refused in PYNATIVE mode and count as 1 in a graph, which cannot see them: what is
-            added to the scores, such as a mask of 0 and -inf, is ``attn_bias``.
+            float16 mask are refused, in a graph when it runs: what is added to the scores, such as a mask of 0 and
+            -inf, is ``attn_bias``.
         real_shift: float16, bfloat16 or float32 (used in the dtype of query), (1 or B, N1, 1 or S1, S2);
             added to the scaled scores. :func:`alibi_slopes` helps with ALiBi.
         drop_mask: bool, uint8 or float16, (B, N1, S1, S2); 1 = kept. Takes the place of ``seed``; what is
@@ -190,8 +194,11 @@ def flash_attention(
     if attn_bias is not None:
         _check_one_bias(real_shift is None)
         real_shift = _shift_of(attn_bias, query.shape[1], key.shape[2])
-    if attn_mask is not None and about(attn_mask)[1] == mstype.float16 and eager():
-        _check_flags(attn_mask)
+    if attn_mask is not None and about(attn_mask)[1] == mstype.float16:
+        if eager():
+            _check_flags(attn_mask.asnumpy())
+        else:
+            attn_mask = _checked_flags(ops.stop_gradient(attn_mask))
     if isinstance(scale_value, Tensor):
         scaled = ops.cast(query, mstype.float32) * ops.reshape(ops.cast(scale_value, mstype.float32), ())
         query, scale_value = ops.cast(scaled, query.dtype), 1.0

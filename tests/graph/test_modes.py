@@ -134,6 +134,18 @@ def test_a_bias_of_minus_infinity_hides_keys(mode: str) -> None:
     assert rms_ratio(grad, golden.flash_attention_grad(*arrays, np.ones(arrays[0].shape), hidden)[1]) <= 2e-3
 
 
+def test_a_bias_is_no_mask_in_a_graph_either() -> None:
+    ms.set_context(mode=ms.GRAPH_MODE)
+    arrays, mask = qkv(1, 2, 2, 17, 33, 16), (RNG.rand(17, 33) < 0.3).astype(np.float16)
+    tensors = [Tensor(a) for a in arrays]
+    out = Attention()(*tensors, Tensor(mask))
+    found = Gradients(Attention())(*tensors, Tensor(mask), (out[0], *(ops.zeros_like(x) for x in out[1:])))
+    wanted = golden.flash_attention_grad(*arrays, golden.flash_attention(*arrays, mask)[0], mask)
+    assert rms_ratio(found[1], wanted[1]) <= 1e-2
+    with pytest.raises(OpArgumentError, match=r"attn_mask is a float16 mask with values such as -[12]\.5; accepted: 0 "):
+        numpy(Attention()(*tensors, Tensor(mask - 2.5))[0])
+
+
 def test_a_bias_is_no_mask() -> None:
     ms.set_context(mode=ms.PYNATIVE_MODE)
     tensors, bias = [Tensor(a) for a in qkv(1, 2, 2, 17, 33, 16)], Tensor(np.full((17, 33), -2.5, np.float16))
