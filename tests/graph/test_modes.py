@@ -142,7 +142,7 @@ def test_a_bias_is_no_mask_in_a_graph_either() -> None:
     found = Gradients(Attention())(*tensors, Tensor(mask), (out[0], *(ops.zeros_like(x) for x in out[1:])))
     wanted = golden.flash_attention_grad(*arrays, golden.flash_attention(*arrays, mask)[0], mask)
     assert rms_ratio(found[1], wanted[1]) <= 1e-2
-    with pytest.raises(OpArgumentError, match=r"attn_mask is a float16 mask with values such as -[12]\.5; accepted: 0 "):
+    with pytest.raises(OpArgumentError, match=r"attn_mask is a float16 mask with values such as -[12]\.5; accepted"):
         numpy(Attention()(*tensors, Tensor(mask - 2.5))[0])
 
 
