@@ -158,7 +158,7 @@ void Launch::check_end(AscCore& core) {
 // Under the lock: the core has come back to its thread.
 void Launch::after(Worker& w, AscCore& core) {
   if (!core.ended) {
-    if (core.number == 0) probing = false;
+    probing = false;  // a core that waits, waits for others to run
     return;
   }
   if (!core.failed) check_end(core);

@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "kernel_operator.h"
+#include "mco/matmul.h"
