@@ -250,7 +250,16 @@ class Matmul {
   }
 
   void Block(const mco_asc_where& where, int64_t number, const Target& out) {
-    using namespace mco_asc;
+    using mco_asc::CubeMemory;
+    using mco_asc::Op;
+    using mco_asc::integer;
+    using mco_asc::issue;
+    using mco_asc::operand;
+    using mco_asc::round_to;
+    using mco_asc::square_side;
+    using mco_asc::straight;
+    using mco_asc::tile_in;
+    using mco_asc::turned;
     const bool first_n = tiling_.iterateOrder == 1;
     const int64_t bm = first_n ? number / BlocksN() : number % BlocksM(),
                   bn = first_n ? number % BlocksN() : number / BlocksM();
@@ -284,7 +293,12 @@ class Matmul {
   }
 
   void BiasIn(const mco_asc_where& where, const LocalTensor<L0cT>& sum, int64_t c, int64_t n, int64_t mm, int64_t nn) {
-    using namespace mco_asc;
+    using mco_asc::Op;
+    using mco_asc::dtype_of;
+    using mco_asc::integer;
+    using mco_asc::issue;
+    using mco_asc::operand;
+    using mco_asc::round_to;
     if constexpr (std::is_same<V, L0cT>::value || (std::is_same<V, half>::value && std::is_same<L0cT, float>::value)) {
       const int64_t bytes = n * int64_t(sizeof(V));
       const LocalTensor<V> l1(TPosition::C1, TOTAL_L1_SIZE - 2048, 2048 / sizeof(V)), table(TPosition::C2, 0, 1024 / sizeof(V));
@@ -305,7 +319,12 @@ class Matmul {
 
   void BlockOut(const mco_asc_where& where, const LocalTensor<L0cT>& sum, const Target& out, int64_t number, int64_t r,
                 int64_t c, int64_t m, int64_t n, int64_t mm) {
-    using namespace mco_asc;
+    using mco_asc::Op;
+    using mco_asc::dtype_of;
+    using mco_asc::integer;
+    using mco_asc::issue;
+    using mco_asc::operand;
+    using mco_asc::round_to;
     constexpr int64_t size = sizeof(C), block = 32 / size, width = size == 1 ? 32 : 16;
     const bool nz = C_TYPE::format == CubeFormat::NZ;
     int64_t at, stride, across = n;
