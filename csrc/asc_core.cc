@@ -143,6 +143,16 @@ Home* AscCore::new_home(const std::string& name, Scope scope, int position, int6
   return &home;
 }
 
+void AscCore::missing(const Home& home, const mco_asc_call& call) {
+  if (!info.split) return;
+  launch.want_other_kind(*this, Scope(home.scope));
+  if (launch.wanted_kind >= 0) leave();
+  const bool vector = home.scope == UB;
+  fail(call.where, home.name + " is memory of " + (vector ? "vector" : "cube") + " cores, this is a " +
+                       (info.is_cube ? "cube" : "vector") + " core; accepted: such a call under " +
+                       (vector ? "ASCEND_IS_AIV" : "ASCEND_IS_AIC"));
+}
+
 // The same for an address alone.
 void AscCore::search(const mco_asc_operand& o, DirectOperand& place, const mco_asc_call& call, int number) {
   uint8_t* at = static_cast<uint8_t*>(o.at);

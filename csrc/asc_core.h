@@ -94,6 +94,7 @@ class AscCore {
   void locate(const mco_asc_operand& o, DirectOperand& place, const mco_asc_call& call, int number) {
     if (!o.home) return search(o, place, call, number);
     const Home* home = static_cast<const Home*>(o.home);
+    if (!home->base && home->scope != GM) missing(*home, call);
     place.memory.base = home->base;
     place.memory.bytes = home->bytes;
     place.memory.address = home->address;
@@ -101,6 +102,8 @@ class AscCore {
     place.memory.scope = Scope(home->scope);
     place.offset = static_cast<uint8_t*>(o.at) - home->base;
   }
+  // Memory that this kind of core lacks: an error, or the kernel is of the other kind.
+  void missing(const Home& home, const mco_asc_call& call);
   void search(const mco_asc_operand& o, DirectOperand& place, const mco_asc_call& call, int number);
 
   Launch& launch;
