@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The faces of a public function accept and refuse the same random calls, with the same text, and give the same bits:
-MindSpore in PYNATIVE mode, NumPy, and the two-phase interface."""
+MindSpore in both modes, NumPy, and the two-phase interface."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,7 @@ import pytest
 pytest.importorskip("mindspore")
 
 import mindspore as ms
-from mindspore import Tensor
+from mindspore import Tensor, nn
 
 import ms_custom_ops as mco
 from ms_custom_ops import aclnn
@@ -50,10 +53,13 @@ def values(rng: Rng, shape: tuple[int, ...], dtype: str) -> np.ndarray:
 def flash_attention(rng: Rng) -> Made:
     b, n2, s1, s2, d = (int(rng.integers(low, high)) for low, high in ((0, 3), (1, 3), (1, 20), (1, 20), (1, 70)))
     n1 = n2 * int(rng.integers(1, 3))
+    dv = int(rng.integers(1, 70)) if rng.random() < 0.3 else d
+    if rng.random() < 0.25:
+        return packed_attention(rng, n1, n2, s1, s2, d, dv)
     given: dict[str, Any] = dict(
         query=values(rng, (b, n1, s1, d), "float16"),
         key=values(rng, (b, n2, s2, d), "float16"),
-        value=values(rng, (b, n2, s2, d), "float16"),
+        value=values(rng, (b, n2, s2, dv), "float16"),
     )
     if rng.random() < 0.5:
         given["attn_mask"] = values(rng, ((b, 1, s1, s2), (s1, s2), (1, s2))[rng.integers(3)], "bool")
@@ -67,6 +73,18 @@ def flash_attention(rng: Rng) -> Made:
     if rng.random() < 0.3:
         attrs |= {"keep_prob": 0.5, "seed": 3}  # without a seed, MindSpore draws one
     return given, attrs
+
+
+def packed_attention(rng: Rng, n1: int, n2: int, t1: int, t2: int, d: int, dv: int) -> Made:
+    given: dict[str, Any] = dict(
+        query=values(rng, (t1, n1, d), "float16"),
+        key=values(rng, (t2, n2, d), "float16"),
+        value=values(rng, (t2, n2, dv), "float16"),
+    )
+    for name, most in (("actual_seq_qlen", t1), ("actual_seq_kvlen", t2)):
+        ends = np.sort(rng.integers(0, most + 1, 3))
+        given[name] = [int(n) for n in ends] if rng.random() < 0.5 else ends
+    return given, {"layout": "TND", "sparse_mode": int(rng.choice([0, 3]))}
 
 
 def packed(rng: Rng, b: int, s: int, given: dict[str, Any]) -> int | None:
@@ -231,6 +249,47 @@ def of_mindspore(op: str, given: dict[str, Any], attrs: dict[str, Any]) -> dict[
     return {ret.name: found[ret.name] for ret in public.returns if asked(ret.present_if, attrs)}
 
 
+GRAPH = """\
+from mindspore import nn
+
+class Graph(nn.Cell):
+    def __init__(self, function, fixed):
+        super().__init__()
+        self.function, self.fixed = function, fixed
+
+    def construct(self, {names}):
+        return self.function({given}, **self.fixed)
+"""
+
+
+def graph_of(op: str, names: list[str], fixed: dict[str, Any]) -> nn.Cell:
+    """A call with its tensors as inputs; what else it is given are constants. The compiler reads a source file."""
+    stem = f"graph_{'_'.join(names)}"
+    path = Path.cwd() / f"{stem}.py"
+    path.write_text(GRAPH.format(names=", ".join(names), given=", ".join(f"{n}={n}" for n in names)))
+    spec = importlib.util.spec_from_file_location(stem, path)
+    assert spec is not None and spec.loader is not None
+    sys.modules[stem] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    cell: nn.Cell = module.Graph(getattr(mco.ops, op), fixed)
+    return cell
+
+
+def of_graph(op: str, given: dict[str, Any], attrs: dict[str, Any]) -> dict[str, np.ndarray]:
+    public = get_op(op).public
+    assert public is not None
+    arrays = {name: x for name, x in given.items() if isinstance(x, np.ndarray)}
+    fixed = {arg.name: given.get(arg.name) for arg in public.args if arg.optional and arg.name not in arrays}
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        found = graph_of(op, list(arrays), {**fixed, **attrs})(*(Tensor(x) for x in arrays.values()))
+    finally:
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+    outputs = found if isinstance(found, tuple) else (found,)
+    named = {ret.name: x.asnumpy() for ret, x in zip(public.returns, outputs, strict=True)}
+    return {ret.name: named[ret.name] for ret in public.returns if asked(ret.present_if, attrs)}
+
+
 class Status(MsCustomOpsError):
     """A status that is not 0."""
 
@@ -269,6 +328,46 @@ def result(
         return text[start:] if start >= 0 else text
 
 
+def compare(
+    face: Callable[..., dict[str, np.ndarray]],
+    expected: dict[str, np.ndarray] | str,
+    op: str,
+    given: dict[str, Any],
+    attrs: dict[str, Any],
+) -> None:
+    found = result(face, op, given, attrs)
+    call = {n: x if isinstance(x, list) else (x.shape, x.dtype) for n, x in given.items()}
+    if isinstance(expected, str) or isinstance(found, str):
+        assert found == expected, (face.__name__, call, attrs)
+        return
+    for name, array in expected.items():
+        what = (face.__name__, name, call, attrs)
+        if op in ROUNDED:
+            np.testing.assert_allclose(found[name], array, 2e-2, 2e-2, err_msg=str(what))
+        else:
+            assert found[name].tobytes() == array.tobytes(), what
+
+
+IN_GRAPHS = ("flash_attention", "segsum_decay")  # of the others at night: every call is a graph of its own
+
+
+@pytest.mark.parametrize(
+    "op", [op if op in IN_GRAPHS else pytest.param(op, marks=pytest.mark.nightly) for op in FUNCTIONS]
+)
+def test_a_graph_agrees(op: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng, left = np.random.default_rng(11), {"accepted": 2, "refused": 1}
+    while any(left.values()):
+        given, attrs = FUNCTIONS[op](rng)
+        if not left["accepted"]:
+            spoiled(rng, op, given, attrs)
+        expected = result(of_numpy, op, given, attrs)
+        kind = "refused" if isinstance(expected, str) else "accepted"
+        if left[kind]:
+            left[kind] -= 1
+            compare(of_graph, expected, op, given, attrs)
+
+
 @pytest.mark.parametrize("op", FUNCTIONS)
 def test_faces_agree(op: str) -> None:
     rng = np.random.default_rng(7)
@@ -279,17 +378,7 @@ def test_faces_agree(op: str) -> None:
             spoiled(rng, op, given, attrs)
         expected = result(of_numpy, op, given, attrs)
         for face in (of_mindspore, of_aclnn):
-            found = result(face, op, given, attrs)
-            call = {n: x if isinstance(x, list) else (x.shape, x.dtype) for n, x in given.items()}
-            if isinstance(expected, str) or isinstance(found, str):
-                assert found == expected, (face.__name__, call, attrs)
-                continue
-            for name, array in expected.items():
-                what = (face.__name__, name, call, attrs)
-                if op in ROUNDED:
-                    np.testing.assert_allclose(found[name], array, 2e-2, 2e-2, err_msg=str(what))
-                else:
-                    assert found[name].tobytes() == array.tobytes(), what
+            compare(face, expected, op, given, attrs)
         refused += isinstance(expected, str)
         accepted += not isinstance(expected, str)
     assert accepted >= 15 and refused >= 15, (accepted, refused)
