@@ -44,7 +44,7 @@ ENGINE = Extension(
         "-fvisibility=hidden",
         "-pthread",
     ],
-    extra_link_args=["-pthread"],
+    extra_link_args=["-pthread", "-Wl,--strip-debug"],  # a tenth of the size
 )
 
 setup(ext_modules=[ENGINE], cmdclass={"build_ext": ParallelBuildExt})
