@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import platform
 import statistics
 import time
@@ -14,6 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from ms_custom_ops._version import __version__
+from ms_custom_ops.commands.doctor import cpu
 
 if TYPE_CHECKING:
     from ms_custom_ops.cases import PlannedCase
@@ -61,8 +65,9 @@ def command(
     rows: list[dict[str, Any]] = []
     for case in tqdm(planned, unit="case", disable=None, leave=False):
         rows += _figures(case, chip, repeats)
-    about = {"machine": platform.processor() or platform.machine(), "python": platform.python_version(),
-             "time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "repeats": repeats}  # fmt: skip
+    about = {"machine": cpu(), "python": platform.python_version(),
+             "time": datetime.now(timezone.utc).isoformat(timespec="seconds"), "repeats": repeats,
+             "load": round(os.getloadavg()[0], 1), "version": __version__}  # fmt: skip
     if as_json:
         click.echo(json.dumps({**about, "figures": rows}, indent=1))
     else:

@@ -26,10 +26,10 @@ def _python() -> Iterator[Line]:
     good = (3, 10) <= sys.version_info[:2] < (3, 13)
     yield ("good" if good else "bad", "Python", f"{platform.python_version()} at {sys.executable}"
            + ("" if good else "; accepted: 3.10 to 3.12"))  # fmt: skip
-    yield "good", "machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, {_cpu()}"
+    yield "good", "machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, {cpu()}"
 
 
-def _cpu() -> str:
+def cpu() -> str:
     file = Path("/proc/cpuinfo")
     if not file.is_file():
         return "CPU features not known"

@@ -13,11 +13,17 @@ from mindspore.common import dtype as mstype
 from mindspore.ops.auto_generate import gen_ops_prim
 from mindspore.ops.operations.manually_defined import ops_def
 
-from ms_custom_ops.errors import MsCustomOpsError, OpArgumentError, describe
+from ms_custom_ops.errors import MsCustomOpsError, OpArgumentError, OpDtypeError, describe
 from ms_custom_ops.mindspore import ops as own
 from ms_custom_ops.mistakes import author_location
 
 COMPUTE_DTYPES = (None, "float16", "bfloat16")
+
+
+@ops.constexpr
+def _refuse_float32():
+    accepted = "float16 or bfloat16; float32 with mco.patch(compute_dtype='float16') or 'bfloat16', which rounds it"
+    raise OpDtypeError(describe("flash_attention_score", "dtype of query", "float32", accepted))
 
 
 def _score(query, key, value, head_num, real_shift, drop_mask, padding_mask, attn_mask, prefix, actual_seq_qlen,
@@ -25,6 +31,8 @@ def _score(query, key, value, head_num, real_shift, drop_mask, padding_mask, att
            dtype):  # fmt: skip
     """The function of this package; float32 tensors are rounded to ``dtype`` where one is given, the result is not."""
     given = query.dtype
+    if dtype is None and given == mstype.float32:
+        _refuse_float32()
     if dtype is not None and given == mstype.float32:
         query, key, value = ops.cast(query, dtype), ops.cast(key, dtype), ops.cast(value, dtype)
         if real_shift is not None:
