@@ -164,7 +164,7 @@ typedef struct mco_timing_request {
   const mco_row_cost* rows;  // one for each instruction
   int32_t row_count;
   const int32_t* route;  // pipe of a move, -1: none, by number of dst scope * 8 + number of src scope
-  int32_t execute;       // 1: every instruction is executed
+  int32_t execute;       // 0: all where control flow reads memory, else few; 1: all; 2: those with integer results
   int64_t traced_blocks, traced_slices;  // of how many blocks slices are kept, and how many of each
 } mco_timing_request;
 typedef struct mco_slice {

@@ -68,7 +68,14 @@ int mco_time(const mco_program* program, const mco_tensor* tensors, int n, const
     }
     const mco::Program& p = *program->program;
     const mco::ProgramHeld held(program);
-    const bool executes = mco::needs_data(p) || request->execute;
+    if (request->execute < 0 || request->execute > 2) {
+      mco::fail("mco_time: execute is %d; accepted: 0 (what control flow needs), 1 (all), 2 (integers)",
+                request->execute);
+    }
+    const bool all = request->execute == 1 || (request->execute == 0 && mco::needs_data(p));
+    const mco::Execute execute = all                     ? mco::Execute::All
+                                 : request->execute == 2 ? mco::Execute::Integers
+                                                         : mco::Execute::Few;
     mco_options o = *options;
     o.mode = MCO_MODE_FAST;
     mco::Costs costs = costs_of(request->chip, request->chip_values, request->rows, request->row_count, request->route);
@@ -77,7 +84,7 @@ int mco_time(const mco_program* program, const mco_tensor* tensors, int n, const
       // A source is made when the number of blocks is known, which the run finds.
       mco::Run run(p, tensors, n, scalars, ns, o);
       if (!timing) {
-        timing = std::make_unique<mco::Timing>(p, std::move(costs), run.blocks(), executes, request->traced_blocks,
+        timing = std::make_unique<mco::Timing>(p, std::move(costs), run.blocks(), execute, request->traced_blocks,
                                                request->traced_slices);
         size_pages(*timing, tensors, n);
       }

@@ -2,6 +2,7 @@
 #include "timer.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace mco {
 
@@ -40,6 +41,12 @@ Outcome Timer::walk(Machine& machine) {
 
 void Timer::begin(const Machine& machine) {
   machine_ = &machine;
+  if (timing_.execute() == Execute::Integers) {
+    for (int scope = UB; scope < kScopes; ++scope) {
+      const int64_t bytes = timing_.program.arena_bytes[scope];
+      if (bytes > 0) std::memset(machine.arena.base(Scope(scope)), 0, size_t(bytes));
+    }
+  }
   block_ = machine.block();
   for (LaneState& lane : lanes_) {
     lane = LaneState{};
@@ -51,7 +58,7 @@ void Timer::begin(const Machine& machine) {
   nosync_ = after_barrier_ = false;
   std::fill(std::begin(mask_), std::end(mask_), -1);
   gm_tokens_ = l2_tokens_ = 0;  // all cores begin at once
-  tokens_at_ = moved_ = 0;
+  tokens_at_ = moved_ = ended_ = 0;
   std::fill(shifts_.begin(), shifts_.end(), 0);
   std::fill(lives_.begin(), lives_.end(), 0);
   stage_ = 0;
@@ -111,11 +118,13 @@ void Timer::take_copy(uint32_t buffer) {
 void Timer::on_loop(const Machine&, const Step& step, int64_t) { spend(chip_.loop, step); }
 
 bool Timer::executes(const Machine& m, const Step& step) {
-  if (timing_.executes() || step.what != What::Instr) return true;
+  if (timing_.execute() == Execute::All || step.what != What::Instr) return true;
   seen_.clear();
-  const bool known = touches_of(m, *step.instr, seen_);
-  if (!known) seen_.clear();
-  return !known;
+  const Instr& in = *step.instr;
+  const bool integers = timing_.execute() == Execute::Integers && in.tensors.size() && !is_float(in.tensors[0].dtype);
+  const bool skipped = !integers && touches_of(m, in, seen_);
+  if (!skipped) seen_.clear();
+  return !skipped;
 }
 
 void Timer::on_access(const Machine& m, const Access& a) {
@@ -186,6 +195,7 @@ void Timer::flush() {
     reason = lane.held_by;
   }
   if (!nosync_) start = ready(touches_, work.lane, start, reason);
+  if (chip_.serial != 0) start = std::max(start, ended_);
   double shared = 0;
   if (work.gm) {
     find_misses(m, in, work);
@@ -199,6 +209,7 @@ void Timer::flush() {
   lane.at = (lane.at + 1) % lane.starts.size();
   lane.free = start + work.occupies;
   lane.done = std::max(lane.done, start + work.lasts);
+  ended_ = std::max(ended_, lane.done);
   if (work.lane == kV) lane.touched = touches_;
   remember(work.lane, start + work.lasts);
   const int shown = shared > waited ? int(kBandwidth) : reason;

@@ -118,6 +118,7 @@ class Timer final : public ObserverOf<Timer> {
   };
   std::vector<std::vector<Page>> pages_;
   double moved_ = 0;
+  double ended_ = 0;  // the latest end so far
 };
 
 // Cost of an instruction with these accesses.

@@ -22,14 +22,14 @@ const RowCost& Costs::of(const OpInfo* op) const {
   return found->second;
 }
 
-Timing::Timing(const Program& p, Costs c, int64_t n, bool executes, int64_t traced, int64_t most)
+Timing::Timing(const Program& p, Costs c, int64_t n, Execute execute, int64_t traced, int64_t most)
     : program(p),
       costs(std::move(c)),
       traced_blocks(traced),
       traced_slices(most),
       blocks(size_t(n)),
       steps(p.stream.steps.size()),
-      executes_(executes),
+      execute_(execute),
       pages_(p.buffers.size()) {}
 
 std::unique_ptr<Observer> Timing::make() { return std::make_unique<Timer>(*this); }

@@ -66,16 +66,20 @@ struct BlockSum {
 
 constexpr int64_t kPage = 4096;
 
+// Which instructions are executed: those that only execution tells the bytes of; also those with integer results, on
+// memory that starts as zeros; all.
+enum class Execute { Few, Integers, All };
+
 class Timing : public ObserverSource {
  public:
-  Timing(const Program& program, Costs costs, int64_t blocks, bool executes, int64_t traced_blocks,
+  Timing(const Program& program, Costs costs, int64_t blocks, Execute execute, int64_t traced_blocks,
          int64_t traced_slices);
   std::unique_ptr<Observer> make() override;
 
   // The first of two runs finds the pages, the second one the times.
   void begin_timing();
   bool timing() const { return timing_; }
-  bool executes() const { return executes_; }
+  Execute execute() const { return execute_; }
 
   void note_page(uint32_t buffer, int64_t page);  // a block touches it for the first time
   double sharers(uint32_t buffer, int64_t page) const { return std::max<double>(pages_[buffer][size_t(page)], 1); }
@@ -100,7 +104,7 @@ class Timing : public ObserverSource {
   std::vector<Span> slices;
 
  private:
-  const bool executes_;
+  const Execute execute_;
   bool timing_ = false;
   double unique_pages_ = 0, touched_pages_ = 0, spread_ = 1, active_ = 1;
   std::vector<std::vector<uint16_t>> pages_;  // blocks that touch a page, by buffer

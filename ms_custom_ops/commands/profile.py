@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from ms_custom_ops.scope import Scope
 
 
-def _profile(scope: Scope, what: str, wanted: Wanted, numbers: tuple[str, ...], blocks: int) -> Profile:
+def _profile(scope: Scope, what: str, wanted: Wanted, numbers: tuple[str, ...], how: tuple[int, str]) -> Profile:
     from ms_custom_ops.cost import cost_chip, profile
 
     subject = find_subject(scope, what, wanted)
     chip = cost_chip(wanted.soc or subject.program.soc).with_values(**pairs(numbers, "--set"))
-    return profile(subject.program, subject.feed, chip=chip, traced_blocks=blocks)
+    return profile(subject.program, subject.feed, chip=chip, traced_blocks=how[0], execute=how[1])
 
 
 def _other(text: str, what: str, wanted: Wanted) -> tuple[str, Wanted]:
@@ -52,6 +52,8 @@ def _other(text: str, what: str, wanted: Wanted) -> tuple[str, Wanted]:
 @click.option("--set", "numbers", multiple=True, metavar="NAME=NUMBER", help="Another number for the model.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=None, help="Folder for the files.")
 @click.option("--blocks", type=click.IntRange(0), default=2, show_default=True, help="Blocks in the timelines.")
+@click.option("--execute", type=click.Choice(["needed", "all", "integers"]), default="needed", show_default=True,
+              help="Results that are computed on the way; integers: quick for long kernels.")  # fmt: skip
 @click.option("--lines", type=click.IntRange(0), default=10, show_default=True, help="Lines of the kernel to print.")
 @click.option("--compare", default=None, metavar="OTHER", help="Another OP or KERNEL.py:ENTRY, or what differs, such "
               "as 'soc=Ascend910A', 'S1=2048', 'attr.sparse_mode=3'.")  # fmt: skip
@@ -59,7 +61,7 @@ def _other(text: str, what: str, wanted: Wanted) -> tuple[str, Wanted]:
 def command(
     scope: Scope, what: str, case: str | None, soc: str | None, shape: tuple[str, ...], attrs: tuple[str, ...],
     dtype: str | None, arguments: tuple[str, ...], feeds: tuple[str, ...], numbers: tuple[str, ...], out: Path | None,
-    blocks: int, lines: int, compare: str | None,
+    blocks: int, execute: str, lines: int, compare: str | None,
 ) -> None:  # fmt: skip
     """Modelled time of the kernel of an op, or of a kernel file, on a chip: where its cycles go.
 
@@ -69,13 +71,13 @@ def command(
     from ms_custom_ops.cost import files
 
     wanted = Wanted(case, soc, shape, attrs, dtype, arguments, feeds)
-    first = _profile(scope, what, wanted, numbers, blocks)
+    first = _profile(scope, what, wanted, numbers, (blocks, execute))
     click.echo(first.text(lines))
     if out is not None:
         files.write(first, out)
         click.echo(f"wrote {out}/summary.html, summary.json, insight/trace.json, perfetto.json and tables")
     if compare is not None:
-        second = _profile(scope, *_other(compare, what, wanted), numbers, blocks)
+        second = _profile(scope, *_other(compare, what, wanted), numbers, (blocks, execute))
         click.echo(files.compare(first, second))
         if out is not None:
             files.write(second, out / "other")

@@ -178,7 +178,7 @@ def run(
     scalars: list[int | float],
     outputs: list[np.ndarray],
     *,
-    execute: bool,
+    execute: int,
     traced_blocks: int,
     traced_slices: int,
     threads: int,
@@ -186,7 +186,7 @@ def run(
     """Times a Program on the native engine; EngineError as of a run."""
     library, handle = _library(), native.load(program.to_bytes())
     values, rows, routes = _chip_numbers(program, chip), _row_costs(chip), _routes(program)
-    request = _Request(values, len(values), rows, len(rows), routes, int(execute), traced_blocks, traced_slices)
+    request = _Request(values, len(values), rows, len(rows), routes, execute, traced_blocks, traced_slices)
     arrays = [*inputs, *outputs]
     tensors = (native._Tensor * max(len(arrays), 1))(*[native._Tensor(a.ctypes.data, a.nbytes) for a in arrays])
     dtypes = [program.registers[i].dtype for i in program.input_scalars]

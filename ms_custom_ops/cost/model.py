@@ -16,6 +16,8 @@ from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, SIZE
 from ms_custom_ops.soc import get_soc
 
+EXECUTE = {"needed": 0, "all": 1, "integers": 2}
+
 
 def program_of(given: Any) -> ir.Program:
     """The Program of a Tik instance after BuildCCE, of a compiled op, or the Program itself."""
@@ -38,7 +40,7 @@ def profile(
     soc: str | None = None,
     *,
     chip: CostChip | None = None,
-    execute: bool = False,
+    execute: str = "needed",
     traced_blocks: int = 2,
     traced_slices: int = 100_000,
     threads: int = 0,
@@ -50,8 +52,9 @@ def profile(
         feed: inputs as of ``mco.run``. Left out: tensors of zeros, for Programs whose control flow reads no data.
         soc: the chip, by default the one the Program was traced for; it must have split cores where that one has.
         chip: numbers of the model in place of those of ``soc`` (:func:`~ms_custom_ops.cost.cost_chip`).
-        execute: compute all results on the way. By default instructions are executed only where control flow reads
-            what they leave in memory.
+        execute: which results are computed on the way. "needed": all where control flow reads memory, else none;
+            "all"; "integers": those of integer dtypes, so that lengths and indices are right and floats that control
+            flow looks at are zeros (no result is NaN, nothing is selected by score).
         traced_blocks, traced_slices: of how many blocks the timeline is kept, and how many slices of each.
         threads: as of ``mco.run``.
 
@@ -63,6 +66,8 @@ def profile(
         raise EngineError(
             describe(built.name, "soc of profile", numbers.soc.name, f"{built.soc}, or a chip with cores of its kind")
         )
+    if execute not in EXECUTE:
+        raise EngineError(describe(built.name, "execute of profile", repr(execute), ", ".join(EXECUTE)))
     if feed is None:
         if built.input_scalars:
             raise EngineError(describe(built.name, "feed", "None", "values: the Program has input scalars"))
@@ -71,7 +76,7 @@ def profile(
         inputs, scalars = native._bind(built, feed)
     outputs = [_empty(built, built.buffers[i]) for i in built.outputs]
     raw = binding.run(
-        built, numbers, inputs, scalars, outputs, execute=execute, traced_blocks=traced_blocks,
+        built, numbers, inputs, scalars, outputs, execute=EXECUTE[execute], traced_blocks=traced_blocks,
         traced_slices=traced_slices, threads=threads,
     )  # fmt: skip
     return assemble(built, numbers, raw, binding.core_count(built, numbers))

@@ -206,11 +206,12 @@ def test_control_flow_that_reads_data_is_followed():
     assert p.pipe("V").instructions == 7
     assert p.pipe("S").stalls["waits for a result"] > 150
     assert profile(program).pipe("V").instructions == 0  # zeros
+    assert profile(program, [feed], execute="integers").cycles == p.cycles
 
 
 def test_executed_and_skipped_give_the_same_times():
     program = _built(_copy_kernel(2))
-    skipped, executed = (profile(program, execute=e) for e in (False, True))
+    skipped, executed = (profile(program, execute=e) for e in ("needed", "all"))
     assert skipped.cycles == executed.cycles
     assert [p.busy for p in skipped.pipes] == [p.busy for p in executed.pipes]
 
@@ -256,6 +257,8 @@ def test_what_is_refused():
     program = _built(_copy_kernel(1))
     with pytest.raises(EngineError, match="soc of profile is Ascend910A; accepted: Ascend910B1, or a chip with cores"):
         profile(program, soc="Ascend910A")
+    with pytest.raises(EngineError, match="execute of profile is 'most'; accepted: needed, all, integers"):
+        profile(program, execute="most")
     with pytest.raises(EngineError, match="profile: program is str; accepted: a Program, a Tik instance"):
         profile("kernel")
     assert mco.profile(program, soc="Ascend910B4").soc == "Ascend910B4"
