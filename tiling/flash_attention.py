@@ -8,7 +8,7 @@ public TIK package, ``wukong`` its 64x64 tiles (all keys in one block when there
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ms_custom_ops.errors import BudgetError, TilingError
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
@@ -113,6 +113,8 @@ class AttentionPlan:
     kv_block: int
     buffers: tuple[BufferSpec, ...]
     split: CoreSplit
+    ahead: bool = False
+    """Forward: scores of the next key block start before the softmax of one, whose product is added during the next."""
 
     @property
     def q_full(self) -> int:
@@ -216,6 +218,14 @@ def forward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec, 
     )
 
 
+_AHEAD = ("left_q", "right_k", "acc_s", "acc_o")
+
+
+def ahead_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec, ...]:
+    """The same for a kernel that works ahead: what starts scores lives beside what ends them."""
+    return tuple(replace(b, phase="") if b.name in _AHEAD else b for b in forward_buffers(p, br, bc))
+
+
 def backward_buffers(p: AttentionProblem, br: int, bc: int) -> tuple[BufferSpec, ...]:
     """On-chip buffers of the backward kernel for tiles of ``br`` x ``bc``."""
     d, t = p.head_dim, p.dtype
@@ -314,7 +324,11 @@ def plan_forward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> Atten
     """
     br, bc = _choose(p, soc, strategy, forward_buffers)
     tasks = p.batch * p.q_heads * -(-p.q_len // br)
-    return AttentionPlan(p, soc, br, bc, forward_buffers(p, br, bc), CoreSplit(tasks, soc.core_count))
+    buffers = ahead_buffers(p, br, bc)
+    ahead = p.kv_len >= 2 * bc and bc >= 2 * CUBE_BLOCK and fits(buffers, soc)
+    if not ahead:
+        buffers = forward_buffers(p, br, bc)
+    return AttentionPlan(p, soc, br, bc, buffers, CoreSplit(tasks, soc.core_count), ahead)
 
 
 def plan_backward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> AttentionPlan:

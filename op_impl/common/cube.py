@@ -21,12 +21,21 @@ _FRACTAL = CUBE_BLOCK * CUBE_BLOCK
 
 
 class CubeUnit:
-    """``workspace`` (split-core chips) is a GM tile of this block for one float32 tile and one 16-bit tile."""
+    """``workspace`` (split-core chips) is a GM tile of this block for one float32 tile and one 16-bit tile;
+    ``spare_workspace`` for a second float32 tile, so that one may wait there while another passes."""
 
-    def __init__(self, tik_instance: Any, soc: Soc, wide_workspace: Tile | None, half_workspace: Tile | None):
+    def __init__(
+        self,
+        tik_instance: Any,
+        soc: Soc,
+        wide_workspace: Tile | None,
+        half_workspace: Tile | None,
+        spare_workspace: Tile | None = None,
+    ):
         self._tik = tik_instance
         self._soc = soc
         self._wide = wide_workspace
+        self._spare = spare_workspace
         self._half = half_workspace
 
     def _load2d(self, dst: Any, src: Any, index: int, repeat: int, src_stride: int, turn: bool) -> None:
@@ -56,15 +65,25 @@ class CubeUnit:
         """L0C[m, n] (+)= L0A[m, k] @ L0B[k, n] in float32."""
         self._tik.mmad(l0c[0], l0a[0], l0b[0], m, k, n, 1 if accumulate else 0)
 
-    def to_ub(self, dst: Tile, l0c: Tile, m: int, n: int) -> None:
-        """UB ``[n/16, m, 16]`` float32 = L0C."""
+    def to_ub(self, dst: Tile, l0c: Tile, m: int, n: int, spare: bool = False) -> None:
+        """UB ``[n/16, m, 16]`` float32 = L0C; ``spare``: by the second workspace."""
+        self.leave(l0c, m, n, spare)
+        self.fetch(dst, l0c, m, n, spare)
+
+    def leave(self, l0c: Tile, m: int, n: int, spare: bool = False) -> None:
+        """The first half of to_ub, up to where the cube is done with its result."""
+        if self._soc.split_core:
+            blocks = m * CUBE_BLOCK * DTYPE_BYTES["float32"] // BLOCK_BYTES
+            self._tik.fixpipe((self._spare if spare else self._wide)[0], l0c[0], n // CUBE_BLOCK, blocks, 0, 0)
+
+    def fetch(self, dst: Tile, l0c: Tile, m: int, n: int, spare: bool = False, first: int = 0) -> None:
+        """The second half of to_ub, for columns from ``first`` on."""
         m1, n1 = m // CUBE_BLOCK, n // CUBE_BLOCK
         if not self._soc.split_core:
-            self._tik.data_move(dst[0], l0c[0], 0, n1, m1, 0, 0)
+            self._tik.data_move(dst[0], l0c[m * first], 0, n1, m1, 0, 0)
             return
-        column_blocks = m * CUBE_BLOCK * DTYPE_BYTES["float32"] // BLOCK_BYTES
-        self._tik.fixpipe(self._wide[0], l0c[0], n1, column_blocks, 0, 0)
-        self._tik.data_move(dst[0], self._wide[0], 0, 1, n1 * column_blocks, 0, 0)
+        blocks = n1 * m * CUBE_BLOCK * DTYPE_BYTES["float32"] // BLOCK_BYTES
+        self._tik.data_move(dst[0], (self._spare if spare else self._wide)[m * first], 0, 1, blocks, 0, 0)
 
     def to_l1(self, dst: Tile, src: Tile, elements: int) -> None:
         """L1 = UB, the same 16-bit layout."""

@@ -126,11 +126,14 @@ class CubeKernel(Kernel):
     largest L1 buffer.
     """
 
+    spare_exchange = False
+    """Two float32 tiles per block, so that one may wait while another passes."""
+
     def workspaces(self) -> None:
         super().workspaces()
         if self.plan.soc.split_core:
             blocks = self.plan.split.block_num
-            self.workspace("exchange_wide", "float32", blocks * self.largest("l0c"))
+            self.workspace("exchange_wide", "float32", blocks * self.largest("l0c") * (1 + self.spare_exchange))
             self.workspace("exchange_half", self.problem.dtype, blocks * self.largest("l1"))
 
     def largest(self, scope: str) -> int:
@@ -143,11 +146,13 @@ class CubeKernel(Kernel):
         self.fractals = Fractals(self.tik, soc)
         if any(b.name == "turn" for b in self.plan.buffers):
             self.rows = RowUnit(self.tik, self.vector, self.buffers["turn"])
-        self.exchange = half = None
+        self.exchange = half = spare = None
         if soc.split_core:
-            self.exchange = Tile(self.gm["exchange_wide"], self.core * self.largest("l0c"))
+            wide = self.largest("l0c")
+            self.exchange = Tile(self.gm["exchange_wide"], self.core * (wide * (1 + self.spare_exchange)))
+            spare = self.exchange.shift(wide) if self.spare_exchange else None
             half = Tile(self.gm["exchange_half"], self.core * self.largest("l1"))
-        self.cube = CubeUnit(self.tik, soc, self.exchange, half)
+        self.cube = CubeUnit(self.tik, soc, self.exchange, half, spare)
 
 
 def round_mode_to(dtype: str) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ms_custom_ops.op_impl.common.kernel import round_mode_to
+from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.flash_attention.base import F32_BLOCK, TINY, AttentionKernel, Head, problem_of
 from ms_custom_ops.op_impl.flash_attention.visibility import FLOOR
 from ms_custom_ops.soc.table import CUBE_BLOCK
@@ -20,6 +21,16 @@ _ALARM = 1e19
 class FlashAttentionForward(AttentionKernel):
     """query (B, N1, S1, D), key/value (B, N2, S2, D) -> attention_out (B, N1, S1, D), softmax_max and softmax_sum
     (B, N1, S1 padded to 16) float32."""
+
+    @property
+    def spare_exchange(self) -> bool:
+        """Scores that were started wait in one tile while products pass through the other."""
+        return self.plan.ahead
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self.plan.ahead:
+            self._waiting = self.tik.Scalar("int32", init_value=0)
 
     def task(self, index: Any) -> None:
         plan, p = self.plan, self.problem
@@ -48,45 +59,95 @@ class FlashAttentionForward(AttentionKernel):
         full = self.plan.kv_full
         last_full = self.scalar.minimum(last, full)
         if full and not self.scalar.surely_empty(first, last_full):
+            if self.plan.ahead:
+                self._waiting.set_as(0)
+                with self.tik.if_scope(first < last_full):
+                    self._start_scores(head, height, first * self.plan.kv_block, self.plan.kv_block)
             with self.tik.for_range(first, last_full) as j:
-                self._key_block(head, q0, height, j * self.plan.kv_block, self.plan.kv_block)
+                self._key_block(head, q0, height, j * self.plan.kv_block, self.plan.kv_block, (j, last_full))
+            self._take_product(rows)
         if self.plan.kv_tail:
             with self.tik.if_scope(first <= full):
                 with self.tik.if_scope(last > full):
                     self._key_block(head, q0, height, full * self.plan.kv_block, self.plan.kv_tail)
         self._finish(head, q0, height)
 
-    def _key_block(self, head: Head, q0: Any, height: int, start: Any, width: int) -> None:
+    def _start_scores(self, head: Head, height: int, start: Any, width: int) -> None:
+        """Q K^T of a key block, as far as the cube goes with it."""
         p, b, cube = self.problem, self.buffers, self.cube
         rows, columns, depth = align(height), align(width), p.head_dim
+        at = (head.kv_flat * p.kv_len + start) * depth
+        self.fractals.load(b["k"], self.gm["key"], at, width, columns, depth)
+        cube.load_left(b["left_q"], b["q"], rows, depth)
+        cube.load_right(b["right_k"], b["k"], depth, columns)
+        cube.multiply(b["acc_s"], b["left_q"], b["right_k"], rows, depth, columns)
+        cube.leave(b["acc_s"], rows, columns, spare=self.plan.ahead)
+
+    def _key_block(
+        self, head: Head, q0: Any, height: int, start: Any, width: int, turn: tuple[Any, Any] | None = None
+    ) -> None:
+        """Adds a key block. ``turn``: its number and the end of those of full width; where the plan works ahead, its
+        scores were started before, and those of the next one start beside its softmax."""
+        p, b, cube = self.problem, self.buffers, self.cube
+        rows, columns, depth = align(height), align(width), p.head_dim
+        ahead = self.plan.ahead and turn is not None
         k0 = self.scalar.hold(start)
         at = (head.kv_flat * p.kv_len + k0) * depth
-        self.fractals.load(b["k"], self.gm["key"], at, width, columns, depth)
         self.fractals.load(b["v"], self.gm["value"], at, width, columns, depth)
         with self.isolation.active(), b.phase("clean"):
             self.isolation.see(head, q0, height, k0, width)
             self.isolation.clean("v", "value", at, width, depth)
         with b.phase("scores"):
-            cube.load_left(b["left_q"], b["q"], rows, depth)
-            cube.load_right(b["right_k"], b["k"], depth, columns)
-            cube.multiply(b["acc_s"], b["left_q"], b["right_k"], rows, depth, columns)
-            cube.to_ub(b["scores"], b["acc_s"], rows, columns)
+            if not ahead:
+                self._start_scores(head, height, k0, width)
+            cube.fetch(b["scores"], b["acc_s"], rows, columns, spare=self.plan.ahead)
+            if ahead:
+                with self.tik.if_scope(turn[0] + 1 < turn[1]):
+                    self._start_scores(head, height, k0 + width, width)
             self.score_tile(b["scores"], head, q0, height, k0, width)
-            self._softmax(head, q0, height, k0, columns)
+            self._softmax(head, q0, height, k0, columns, ahead)
             cube.to_l1(b["p"], b["probs"], rows * columns)
         with b.phase("product"):
             cube.load_left(b["left_p"], b["p"], rows, columns)
             cube.load_right(b["right_v"], b["v"], columns, depth, turned=True)
             cube.multiply(b["acc_o"], b["left_p"], b["right_v"], rows, columns, depth)
-            cube.to_ub(b["product"], b["acc_o"], rows, depth)
-            self.each_slice(self.vector.mul, "out", "wide_b", rows, depth)
-            self.vector.add(b["out"], b["out"], b["product"], rows * depth)
+            if ahead:
+                cube.leave(b["acc_o"], rows, depth)
+                self._waiting.set_as(1)
+            else:
+                cube.to_ub(b["product"], b["acc_o"], rows, depth)
+                self.each_slice(self.vector.mul, "out", "wide_b", rows, depth)
+                self.vector.add(b["out"], b["out"], b["product"], rows * depth)
         with self.isolation.active():
+            if ahead:
+                with b.phase("scores"):
+                    self._add_product(rows)
+                self._waiting.set_as(0)
             self.isolation.restore_values(at, height, width)
 
-    def _softmax(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
+    def _take_product(self, rows: int) -> None:
+        """The product of the last key block, where one waits, reaches the output."""
+        if self.plan.ahead:
+            with self.tik.if_scope(self._waiting > 0), self.buffers.phase("scores"):
+                self._add_product(rows)
+            self._waiting.set_as(0)
+
+    def _add_product(self, rows: int) -> None:
+        """out = out * wide_b + the product in acc_o, which comes through the memory of the probabilities."""
+        b, v, count, depth = self.buffers, self.vector, rows * CUBE_BLOCK, self.problem.head_dim
+        room = Tile(b["probs"].tensor.reinterpret_cast_to("float32"))
+        step = min(depth, self.plan.kv_block // 2 // CUBE_BLOCK * CUBE_BLOCK)
+        for column in range(0, depth, step):
+            width = min(step, depth - column)
+            self.cube.fetch(room, b["acc_o"], rows, width, first=column)
+            for n1 in range(column // CUBE_BLOCK, (column + width) // CUBE_BLOCK):
+                v.mul(b["out"].shift(n1 * count), b["out"].shift(n1 * count), b["wide_b"], count)
+            target = b["out"].shift(column * rows)
+            v.add(target, target, room, rows * width)
+
+    def _softmax(self, head: Head, q0: Any, height: int, k0: Any, columns: int, ahead: bool = False) -> None:
         """scores -> probs in the input dtype; running maximum ``row_a``, lane sums ``sum_lanes``; leaves the factor
-        e**(old maximum - new maximum) of every row in ``wide_b``."""
+        e**(old maximum - new maximum) of every row in ``wide_b``. ``ahead``: takes the product that waits first."""
         b, v, rows = self.buffers, self.vector, align(height)
         count, slices = rows * CUBE_BLOCK, columns // CUBE_BLOCK
         scores = b["scores"]
@@ -96,6 +157,9 @@ class FlashAttentionForward(AttentionKernel):
         v.adds(b["row_a"], b["row_c"], 0.0, rows)
         self.rows.spread(b["wide_a"], b["row_c"], rows)
         self.each_slice(v.sub, "scores", "wide_a", rows, columns)
+        if ahead:
+            with self.tik.if_scope(self._waiting > 0):
+                self._add_product(rows)
         self.rows.spread(b["wide_b"], b["row_b"], rows)
         v.mul(b["sum_lanes"], b["sum_lanes"], b["wide_b"], count)
         if self.problem.high_precision:

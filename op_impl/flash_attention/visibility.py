@@ -194,7 +194,7 @@ class Visibility:
     def _steps(self, scores: Tile, rows: int, columns: int, sign: float) -> None:
         """Penalty times max(``wide_a``, 0), which grows by ``sign`` from column to column."""
         v, b = self._vector, self._buffers
-        count, step, clipped = rows * CUBE_BLOCK, b["wide_a"], b["wide_b"]
+        count, step, clipped = rows * CUBE_BLOCK, b["wide_a"], b["turn"]
         for n1 in range(columns // CUBE_BLOCK):
             if n1:
                 v.adds(step, step, sign * CUBE_BLOCK, count)
