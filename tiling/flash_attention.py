@@ -337,4 +337,9 @@ def plan_backward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> Atte
     Raises BudgetError when a named strategy does not fit the chip, TilingError for an unknown strategy.
     """
     br, bc = _choose(p, soc, strategy, backward_buffers)
-    return AttentionPlan(p, soc, br, bc, backward_buffers(p, br, bc), CoreSplit(p.batch * p.kv_heads, soc.core_count))
+    buffers = tuple(
+        replace(b, elements=br * p.head_dim) if b.name == "dq_sum" else b for b in backward_buffers(p, br, bc)
+    )
+    if not fits(buffers, soc):  # a slice of 16 columns at a time
+        buffers = backward_buffers(p, br, bc)
+    return AttentionPlan(p, soc, br, bc, buffers, CoreSplit(p.batch * p.kv_heads, soc.core_count))

@@ -249,9 +249,15 @@ class FlashAttentionBackward(AttentionKernel):
         """scores = P, the normalised probabilities; ``delta_lanes`` = delta."""
         b, v = self.buffers, self.vector
         rows, columns = align(height), align(width)
-        self._product("q", "k", "scores", rows, columns)
+        self._start_product("q", "k", rows, columns)
+        packed = self.problem.has_row_bounds  # whose masks use the rows
+        if not packed:
+            self._load_rows(head, q0, height)
+        self.cube.fetch(b["scores"], b["acc_s"], rows, columns)
+        self._start_product("do", "v", rows, columns)  # dP, while the vector unit is with the scores
         self.score_tile(b["scores"], head, q0, height, k0, width)
-        self._load_rows(head, q0, height)
+        if packed:
+            self._load_rows(head, q0, height)
         self.rows.spread(b["wide_a"], b["row_a"], rows)
         self.rows.spread(b["inverse_lanes"], b["row_b"], rows)
         self.rows.spread(b["delta_lanes"], b["row_c"], rows)
@@ -260,13 +266,13 @@ class FlashAttentionBackward(AttentionKernel):
         self.each_slice(v.mul, "scores", "inverse_lanes", rows, columns)
         self.isolation.hide(b["scores"], rows, columns)
 
-    def _product(self, left: str, right: str, target: str, rows: int, columns: int) -> None:
-        """UB target = left (rows, D) @ right (columns, D) transposed."""
+    def _start_product(self, left: str, right: str, rows: int, columns: int) -> None:
+        """acc_s = left (rows, D) @ right (columns, D) transposed, on its way to UB."""
         b, cube, depth = self.buffers, self.cube, self.problem.head_dim
         cube.load_left(b["left_rows"], b[left], rows, depth)
         cube.load_right(b["right_rows"], b[right], depth, columns)
         cube.multiply(b["acc_s"], b["left_rows"], b["right_rows"], rows, depth, columns)
-        cube.to_ub(b[target], b["acc_s"], rows, columns)
+        cube.leave(b["acc_s"], rows, columns)
 
     def _d_scores(self, head: Head, q0: Any, height: int, k0: Any, columns: int) -> None:
         """L1 p = P with dropout, L1 ds = P * (dP - delta) with dP = dO V^T under dropout, both in the input dtype."""
@@ -280,7 +286,7 @@ class FlashAttentionBackward(AttentionKernel):
                 v.convert(b["cast"], b["scores"], count, mode)
             self.cube.to_l1(b["p"], b["cast"], count)
         with b.phase("scores.grad"):
-            self._product("do", "v", "d_probs", rows, columns)
+            self.cube.fetch(b["d_probs"], b["acc_s"], rows, columns)
             for at, keep in self._keep_slices(head, q0, height, k0, columns):
                 v.mul(b["d_probs"].shift(at), b["d_probs"].shift(at), keep, rows * CUBE_BLOCK)
             self.each_slice(v.sub, "d_probs", "delta_lanes", rows, columns)
@@ -368,15 +374,18 @@ class FlashAttentionBackward(AttentionKernel):
     def _add_dq(self, head: Head, block: Any, rows: int, columns: int) -> None:
         """dQ sums of the block += dS K."""
         b, cube, depth = self.buffers, self.cube, self.problem.head_dim
-        count = rows * CUBE_BLOCK
+        step = self.plan.buffer("dq_sum").elements // self.plan.q_block  # columns at a time
         with b.phase("dq"):
+            if step == depth:
+                self.tik.data_move(b["dq_sum"][0], self._dq_at(head, block), 0, 1, rows * step // F32_BLOCK, 0, 0)
             cube.load_left(b["left_ds"], b["ds"], rows, columns)
             cube.load_right(b["right_k"], b["k"], columns, depth, turned=True)
             cube.multiply(b["acc_dq"], b["left_ds"], b["right_k"], rows, columns, depth)
             cube.to_ub(b["dq_tile"], b["acc_dq"], rows, depth)
-            for column in range(0, depth, CUBE_BLOCK):
-                at = self._dq_at(head, block, column * rows)
-                self.tik.data_move(b["dq_sum"][0], at, 0, 1, count // F32_BLOCK, 0, 0)
+            for column in range(0, depth, step):
+                at, count = self._dq_at(head, block, column * rows), rows * step
+                if step < depth:
+                    self.tik.data_move(b["dq_sum"][0], at, 0, 1, count // F32_BLOCK, 0, 0)
                 self.vector.add(b["dq_sum"], b["dq_sum"], b["dq_tile"].shift(column * rows), count)
                 self.tik.data_move(at, b["dq_sum"][0], 0, 1, count // F32_BLOCK, 0, 0)
 
