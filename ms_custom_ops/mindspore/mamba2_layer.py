@@ -16,6 +16,7 @@ from ms_custom_ops.mindspore.lowered import eager
 from ms_custom_ops.mindspore.mamba2_packed import kept_steps, packed_taps
 from ms_custom_ops.mindspore.precision import OwnPrecision
 from ms_custom_ops.mindspore.ssd import ssd_chunk_scan
+from ms_custom_ops.registry.bounds import upper_bound
 
 __all__ = ["GatedRMSNorm", "Mamba2"]
 
@@ -130,11 +131,11 @@ class Mamba2(OwnPrecision):
     ):
         super().__init__()
         self.d_model = _checked_int("d_model", d_model)
-        self.d_state = _checked_int("d_state", d_state, 256)
+        self.d_state = _checked_int("d_state", d_state, upper_bound("ssd_chunk_scan", "N"))
         self.d_conv = _checked_int("d_conv", d_conv)
-        self.headdim = _checked_int("headdim", headdim, 128)
+        self.headdim = _checked_int("headdim", headdim, upper_bound("ssd_chunk_scan", "P"))
         self.ngroups = _checked_int("ngroups", ngroups)
-        self.chunk_size = _checked_int("chunk_size", chunk_size, 256)
+        self.chunk_size = _checked_int("chunk_size", chunk_size, upper_bound("ssd_chunk_scan", "chunk_size"))
         self.d_inner = _checked_int("expand", expand) * d_model
         self.heads = _multiple("expand * d_model", self.d_inner, "headdim", headdim)
         _multiple("number of heads expand * d_model / headdim", self.heads, "ngroups", ngroups)

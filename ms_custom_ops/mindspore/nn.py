@@ -14,6 +14,7 @@ from ms_custom_ops.mindspore.lowered import eager
 from ms_custom_ops.mindspore.mamba2_layer import GatedRMSNorm, Mamba2
 from ms_custom_ops.mindspore.rewriting import leave_cells, leave_functions
 from ms_custom_ops.mindspore.sparse_mla import SparseMLA
+from ms_custom_ops.registry.bounds import upper_bound
 
 __all__ = ["FlashAttention", "GatedRMSNorm", "Mamba2", "SparseMLA"]
 
@@ -122,7 +123,7 @@ class FlashAttention(nn.Cell):
         seed: int | None = None,
     ):
         super().__init__()
-        self.head_dim = _positive("head_dim", head_dim, 256)
+        self.head_dim = _positive("head_dim", head_dim, upper_bound("flash_attention", "D"))
         self.head_num = _positive("head_num", head_num)
         self.kv_head_num = self.head_num if kv_head_num is None else _positive("kv_head_num", kv_head_num)
         if self.head_num % self.kv_head_num:

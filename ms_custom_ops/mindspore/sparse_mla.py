@@ -12,10 +12,13 @@ from mindspore.common import dtype as mstype
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore.precision import OwnPrecision
 from ms_custom_ops.mindspore.sparse_attention import indexer_kl_loss, lightning_indexer, sparse_flash_attention
+from ms_custom_ops.registry.bounds import upper_bound
+from ms_custom_ops.soc.table import CUBE_BLOCK
 
 __all__ = ["SparseMLA"]
 
 _LAYER = "nn.SparseMLA"
+_ATTENTION, _INDEXER = "sparse_flash_attention", "lightning_indexer"
 _DTYPES = {"float16": mstype.float16, "bfloat16": mstype.bfloat16}
 
 
@@ -123,17 +126,18 @@ class SparseMLA(OwnPrecision):
     ):
         super().__init__()
         self.hidden_size = _size("hidden_size", hidden_size)
-        self.num_heads = _size("num_heads", num_heads, 128)
+        self.num_heads = _size("num_heads", num_heads, upper_bound(_ATTENTION, "N1 // N2"))
         self.q_rank = _size("q_lora_rank", q_lora_rank)
-        self.kv_rank = _size("kv_lora_rank", kv_lora_rank, 512, 16)
+        self.kv_rank = _size("kv_lora_rank", kv_lora_rank, upper_bound(_ATTENTION, "D"), CUBE_BLOCK)
         self.nope_dim = _size("qk_nope_head_dim", qk_nope_head_dim)
-        self.rope_dim = _size("qk_rope_head_dim", qk_rope_head_dim, 64, 16)
+        self.rope_dim = _size("qk_rope_head_dim", qk_rope_head_dim, upper_bound(_ATTENTION, "R"), CUBE_BLOCK)
         self.v_dim = _size("v_head_dim", v_head_dim)
-        self.index_heads = _size("index_n_heads", index_n_heads, 128)
-        self.index_dim = _size("index_head_dim", index_head_dim, 256, 16)
-        self.index_topk = _size("index_topk", index_topk, 8192)
+        self.index_heads = _size("index_n_heads", index_n_heads, upper_bound(_INDEXER, "N1"))
+        self.index_dim = _size("index_head_dim", index_head_dim, upper_bound(_INDEXER, "D"), CUBE_BLOCK)
+        most = upper_bound(_INDEXER, "sparse_count")
+        self.index_topk = _size("index_topk", index_topk, most)
         # The dense phase selects every token.
-        self.max_length = _size("max_length", max_length, 8192)
+        self.max_length = _size("max_length", max_length, most)
         if self.index_dim < self.rope_dim:
             _refuse("index_head_dim", index_head_dim, f"at least qk_rope_head_dim = {qk_rope_head_dim}")
         if operand_dtype not in _DTYPES:
