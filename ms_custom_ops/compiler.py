@@ -145,12 +145,16 @@ def key_prefix(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], s
     return json.dumps(parts, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
-def impl_of(spec: OpSpec, soc: str) -> str:
-    """The implementation in force for an op: the chosen one where the op has it for the chip, else "tik"."""
+def impl_of(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], soc: str) -> str:
+    """The implementation in force for calls of an op: the chosen one where the op has it for the chip and these
+    attributes (all of them) and tensors, else "tik"."""
     from ms_custom_ops.soc import get_soc
 
-    there = spec.impl.ascendc is not None and get_soc(soc).family in spec.impl.ascendc.families
-    return ASCENDC if there and current_impl() == ASCENDC else TIK
+    chosen = spec.impl.ascendc
+    if current_impl() != ASCENDC or chosen is None or get_soc(soc).family not in chosen.families:
+        return TIK
+    there = {f"present:{arg.name}": arg.name in present for arg in spec.tensors}
+    return ASCENDC if chosen.when is None or chosen.when.evaluate({**attrs, **there}) else TIK
 
 
 def _by_name(spec: OpSpec, values: Tensors, what: str) -> dict[str, Any]:
@@ -185,7 +189,8 @@ def describe_call(
         if ret.present_if is None or ret.present_if in there
     )
     answers = tuple((tuple(shape), dtype) for shape, dtype in returns)
-    return Call(spec, chip, full_attrs(spec, attrs), inputs, outputs, answers, impl_of(spec, chip))
+    values = full_attrs(spec, attrs)
+    return Call(spec, chip, values, inputs, outputs, answers, impl_of(spec, values, [n for n, _, _ in inputs], chip))
 
 
 def compile_op(

@@ -172,6 +172,8 @@ class TikCustom(EngineCustom):
         self._present = tuple(bool(flag) for flag in present)
         self._inferred: dict[Any, dict[str, Any]] = {}
         self._chosen = ("", "")
+        there = self._spec.named_inputs([arg.name for arg in self._spec.tensors], self._present)
+        self._given = [name for name in there if there[name]]
         super().__init__(op_name, bprop)
         self._add_attributes()
 
@@ -192,13 +194,11 @@ class TikCustom(EngineCustom):
         """The key carries the chip and the implementation; PYNATIVE keeps one primitive per set of attributes,
         whatever ``set_soc`` and ``set_impl`` say."""
         spec, soc = self._spec, current_soc().name
-        chosen = soc, compiler.impl_of(spec, soc)
+        chosen = soc, compiler.impl_of(spec, self._attrs, self._given, soc)
         if chosen == self._chosen:
             return
         self._chosen = chosen
-        there = spec.named_inputs([arg.name for arg in spec.tensors], self._present)
-        present = [name for name in there if there[name]]
-        self.add_prefix(compiler.key_prefix(spec, self._attrs, present, *chosen), chosen[1] != "tik")
+        self.add_prefix(compiler.key_prefix(spec, self._attrs, self._given, *chosen), chosen[1] != "tik")
 
     def __infer__(self, *args: Any) -> dict[str, Any]:
         """Checks shapes and dtypes, makes sure that the Program exists, and returns the output types."""

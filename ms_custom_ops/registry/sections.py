@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME, NAME_TO_CODE
-from ms_custom_ops.registry.schema import SIGNATURE, OpReader, identifier
+from ms_custom_ops.registry.schema import SIGNATURE, OpReader, check_names, identifier
 from ms_custom_ops.registry.spec import ArgSpec, AscendcImpl, Case, DtypeRow, Impl, ReturnSpec, Target, Tolerance
 from ms_custom_ops.registry.yaml_source import nearest
 
@@ -42,7 +42,7 @@ def read_sections(reader: OpReader, args: tuple[ArgSpec, ...], returns: tuple[Re
         "dtype_rows": rows,
         "dtype_group": read_group(reader, args),
         "bprop": None,
-        "impl": read_impl(reader),
+        "impl": read_impl(reader, args),
         "target": read_target(reader),
         "accuracy": read_accuracy(reader),
         "status": read_status(reader),
@@ -120,7 +120,7 @@ def read_rows(reader: OpReader, args: tuple[ArgSpec, ...], returns: tuple[Return
     return tuple(rows)
 
 
-def read_impl(reader: OpReader) -> Impl:
+def read_impl(reader: OpReader, args: tuple[ArgSpec, ...]) -> Impl:
     section = reader.section("impl", required=True)
     reader.keys(section, ("tik", "ascendc", "golden", "tiling"), ("impl",))
     tik = section.get("tik", {})
@@ -140,19 +140,19 @@ def read_impl(reader: OpReader) -> Impl:
         elif not pattern.match(value):
             reader.bad(path, f"{'.'.join(path)} is '{value}'; accepted: \"{form}\"")
     name = reader.string(tik, "kernel_name", ("impl", "tik"), reader.name)
-    return Impl(entry, name, golden, tiling, read_ascendc(reader, section))
+    return Impl(entry, name, golden, tiling, read_ascendc(reader, section, args))
 
 
-def read_ascendc(reader: OpReader, section: Mapping[str, Any]) -> AscendcImpl | None:
+def read_ascendc(reader: OpReader, section: Mapping[str, Any], args: tuple[ArgSpec, ...]) -> AscendcImpl | None:
     """The op's Ascend C project, where it has one."""
     path: tuple[Any, ...] = ("impl", "ascendc")
     if "ascendc" not in section:
         return None
-    form = "a mapping with the keys project, op and soc"
+    form = "a mapping with the keys project, op, soc and perhaps when"
     value = reader.typed(section["ascendc"], dict, path, form)
     if value is None:
         return None
-    reader.keys(value, ("project", "op", "soc"), path)
+    reader.keys(value, ("project", "op", "soc", "when"), path)
     project, op = reader.string(value, "project", path), reader.string(value, "op", path)
     if not _MODULE.match(project):
         reader.bad((*path, "project"), f"impl.ascendc.project is '{project}'; accepted: \"package.folder\"")
@@ -161,7 +161,13 @@ def read_ascendc(reader: OpReader, section: Mapping[str, Any]) -> AscendcImpl | 
     for family in families:
         if family not in _ASCENDC_FAMILIES:
             reader.bad((*path, "soc"), f"impl.ascendc.soc names {family!r}; {nearest(str(family), _ASCENDC_FAMILIES)}")
-    return AscendcImpl(project, op, tuple(str(family).removeprefix("Ascend") for family in families))
+    when = reader.expression(value["when"], (*path, "when")) if "when" in value else None
+    if when is not None:
+        optional = {arg.name for arg in args if arg.is_tensor and arg.optional}
+        check_names(reader, when, {arg.name for arg in args if not arg.is_tensor}, optional, (*path, "when"))
+        if when.dtypes:
+            reader.bad((*path, "when"), f"'{when.text}' asks for a dtype; accepted: attributes and present()")
+    return AscendcImpl(project, op, tuple(str(family).removeprefix("Ascend") for family in families), when)
 
 
 def read_target(reader: OpReader) -> Target:

@@ -121,12 +121,13 @@ class Bprop:
 
 @dataclass(frozen=True)
 class AscendcImpl:
-    """An Ascend C project that computes the same: its folder as a dotted name, the name of the OpDef, and the chip
-    families it is written for."""
+    """An Ascend C project that computes the same: its folder as a dotted name, the name of the OpDef, the chip families
+    it is written for, and (``when``) a condition on attributes and present() for the calls that it takes."""
 
     project: str
     op: str
     families: tuple[str, ...]
+    when: Expr | None = None
 
 
 @dataclass(frozen=True)

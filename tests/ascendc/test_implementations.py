@@ -19,6 +19,7 @@ from ms_custom_ops.errors import OpArgumentError, OpInfoError
 from ms_custom_ops.lower.arrays import numpy_dtype
 from ms_custom_ops.lower.run import run_primitive
 from ms_custom_ops.op_impl.bwd_segsum_dadt.golden import bwd_segsum_dadt as golden_segsum
+from ms_custom_ops.op_impl.flash_attention.golden import flash_attention as golden_attention
 from ms_custom_ops.registry import get_op
 from ms_custom_ops.testing import assert_rms
 
@@ -138,6 +139,53 @@ def test_the_order_of_blocks_and_threads_does_not_change_a_bit() -> None:
         for threads, reverse in ((1, False), (2, False), (1, True), (2, True))
     ]
     assert len(set(runs)) == 1 and launch.tiling.block_dim == 48
+
+
+ATTENTION = [  # (B, N1, N2, S1, S2, D), sparse_mode, with attn_mask
+    ((1, 1, 1, 1, 1, 16), 0, False),
+    ((1, 2, 1, 63, 200, 80), 0, False),
+    ((2, 2, 2, 130, 130, 64), 3, False),
+    ((1, 1, 1, 257, 100, 128), 3, False),  # rows that see no key, a tile of one row
+    ((1, 1, 1, 40, 300, 256), 0, True),
+    ((2, 4, 2, 15, 17, 48), 3, True),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_flash_attention_against_its_golden(dtype: str) -> None:
+    spec, rng = get_op("flash_attention"), np.random.default_rng(5)
+    for (b, n1, n2, s1, s2, d), mode, masked in ATTENTION:
+        shapes = {"query": (b, n1, s1, d), "key": (b, n2, s2, d), "value": (b, n2, s2, d)}
+        arrays = {name: rng.standard_normal(shape).astype(numpy_dtype(dtype)) for name, shape in shapes.items()}
+        mask = None
+        if masked:
+            mask = np.zeros((b, 1, s1, -(-s2 // 16) * 16), np.float16)
+            mask[..., :s2] = rng.random((b, 1, s1, s2)) < 0.3
+            mask[0, 0, s1 // 2] = 1  # a row that sees no key
+            arrays["attn_mask"] = mask
+        with mco.use_impl("ascendc"):
+            call = call_of(spec, arrays, {"scale_value": d**-0.5, "sparse_mode": mode})
+            assert call.impl == "ascendc"
+            launch = compile_call(call).launch
+            out = run_primitive(call, arrays)
+        given = None if mask is None else mask[..., :s2]
+        want = golden_attention(*list(arrays.values())[:3], given, scale_value=d**-0.5, sparse_mode=mode)
+        assert_rms("attention_out", out["attention_out"].astype(np.float64), want[0], spec.tolerance(dtype).rms or 4e-3)
+        np.testing.assert_allclose(out["softmax_max"][..., :s1], want[1], rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(out["softmax_sum"][..., :s1], want[2], rtol=1e-5, atol=1e-5)
+    op, last = op_of(spec, SOC), [*arrays.values(), *[None] * 6]
+    runs = {op.run(launch, last, threads=t, reverse=r)[0].tobytes() for t, r in ((1, False), (2, False), (2, True))}
+    assert len(runs) == 1
+
+
+def test_calls_that_the_ascendc_kernel_does_not_take_stay_with_tik() -> None:
+    q = {name: np.zeros((1, 1, 16, 16), np.float16) for name in ("query", "key", "value")}
+    with mco.use_impl("ascendc"):
+        for attrs, impl in (({}, "ascendc"), ({"keep_prob": 0.5}, "tik"), ({"sparse_mode": 4}, "tik")):
+            assert call_of(get_op("flash_attention"), q, attrs).impl == impl
+        lengths = {**q, "actual_seq_qlen": np.zeros(8, np.int32)}
+        assert call_of(get_op("flash_attention"), lengths, {}).impl == "tik"
 
 
 @needs_compiler
