@@ -57,17 +57,19 @@ void Touched::add(int64_t start, int64_t bytes, int64_t count, int64_t step, int
 
 void Touched::scatter(std::vector<int64_t>& starts, int64_t bytes) {
   std::sort(starts.begin(), starts.end());
-  int64_t first = 0, end = -1;
+  int64_t first = 0, end = 0;
+  bool open = false;
   for (const int64_t at : starts) {
-    if (end >= 0 && at <= end) {
+    if (open && at <= end) {
       end = std::max(end, at + bytes);
       continue;
     }
-    if (end >= 0) add(first, end - first);
+    if (open) add(first, end - first);
+    open = true;
     first = at;
     end = at + bytes;
   }
-  if (end >= 0) add(first, end - first);
+  if (open) add(first, end - first);
 }
 
 void Touched::hull(Wide& lo, Wide& hi) const {
@@ -88,7 +90,8 @@ Use::Use(const Machine& m, const Instr& instr) : machine(m), in(instr) {
     const ArgKind kind = in.op->args[i].kind;
     int64_t v = 0;
     if (kind != ArgKind::Value) {
-      v = m.raw_arg(in, int(i));
+      const bool plain = kind == ArgKind::Mask || kind == ArgKind::Word;
+      v = plain ? m.raw_arg(in, int(i)) : m.arg(in, int(i));
       sane_ = sane_ && ((kind == ArgKind::Mask && bits) || is_sane(kind, v));
     }
     values_.push_back(v);

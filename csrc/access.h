@@ -98,6 +98,9 @@ class Use {
 
 // The bytes operand number `operand` is touched on. Throws Error as Use does.
 void touched_bytes(const Use& use, int operand, Touched& out);
+// Of an operand whose bytes depend on data that is in memory now: those bytes, exactly. False where the data cannot be
+// read, or is not known before the instruction runs.
+bool touched_by_data(const Use& use, int operand, Touched& out);
 bool reads(const Instr& in, int operand);
 inline bool writes(const Instr& in, int operand) { return in.op->tensors[size_t(operand)].written; }
 

@@ -185,6 +185,13 @@ MCO_API int64_t mco_timing_blocks(const mco_timing* timing, int64_t* out, int64_
 MCO_API int64_t mco_timing_steps(const mco_timing* timing, int64_t* out, int64_t room);
 MCO_API int64_t mco_timing_slices(const mco_timing* timing, mco_slice* out, int64_t room);
 
+// The bytes that operand `operand` of such an instruction is touched on, without executing it: `count` boxes, of which
+// at most `most` are written, six numbers each (start, bytes, count, step, outer_count, outer_step; program/access);
+// `exact` 0: at most these bytes.
+MCO_API int mco_core_access(mco_core* core, const char* row, const mco_place* operands, int n,
+                            const mco_argument* arguments, int na, const int64_t* attributes, int nattrs, int operand,
+                            int64_t* boxes, int64_t most, int64_t* count, int* exact, char* err, size_t errlen);
+
 MCO_API const char* mco_version(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // C interface of a core.
+#include <algorithm>
+
 #include "capi.h"
 #include "core.h"
 #include "guarded.h"
@@ -20,6 +22,36 @@ mco::Core& of(mco_core* core, bool complete = true) {
   if (!core || !complete) mco::fail("mco_core: a pointer is null");
   return core->core;
 }
+
+// An instruction as the caller gives it.
+struct Form {
+  std::vector<mco::Core::Place> places;
+  std::vector<mco::Core::Argument> values;
+  std::vector<int64_t> attributes;
+
+  Form(const mco_place* operands, int n, const mco_argument* arguments, int na, const int64_t* attrs, int nattrs) {
+    if (n < 0 || na < 0 || nattrs < 0) mco::fail("mco_core_issue: a negative number of operands");
+    if ((!operands && n) || (!arguments && na) || (!attrs && nattrs)) mco::fail("mco_core: a pointer is null");
+    for (int i = 0; i < n; ++i) {
+      places.push_back({operands[i].buffer, dtype_of(operands[i].dtype), operands[i].offset});
+    }
+    for (int i = 0; i < na; ++i) {
+      mco::Core::Argument a;
+      if (arguments[i].reg >= 0) {
+        a.reg = uint32_t(arguments[i].reg);
+      } else {
+        a.dtype = dtype_of(arguments[i].dtype);
+        if (mco::is_float(a.dtype)) {
+          a.value.f = arguments[i].value.f;
+        } else {
+          a.value.i = arguments[i].value.i;
+        }
+      }
+      values.push_back(a);
+    }
+    attributes.assign(attrs, attrs + nattrs);
+  }
+};
 
 }  // namespace
 
@@ -70,29 +102,25 @@ int mco_core_issue(mco_core* core, const char* row, const mco_place* operands, i
                    int na, const int64_t* attributes, int nattrs, const char* file, uint32_t line, char* err,
                    size_t errlen) {
   return mco::guarded(err, errlen, [&] {
-    if (n < 0 || na < 0 || nattrs < 0) mco::fail("mco_core_issue: a negative number of operands");
-    mco::Core& machine = of(core, row && file && (operands || !n) && (arguments || !na) && (attributes || !nattrs));
-    std::vector<mco::Core::Place> places;
-    for (int i = 0; i < n; ++i) {
-      places.push_back({operands[i].buffer, dtype_of(operands[i].dtype), operands[i].offset});
+    const Form form(operands, n, arguments, na, attributes, nattrs);
+    of(core, row && file).issue(row, form.places, form.values, form.attributes, file, line);
+  });
+}
+
+int mco_core_access(mco_core* core, const char* row, const mco_place* operands, int n, const mco_argument* arguments,
+                    int na, const int64_t* attributes, int nattrs, int operand, int64_t* boxes, int64_t most,
+                    int64_t* count, int* exact, char* err, size_t errlen) {
+  return mco::guarded(err, errlen, [&] {
+    const Form form(operands, n, arguments, na, attributes, nattrs);
+    mco::Core& machine = of(core, row && count && exact && most >= 0 && (boxes || !most));
+    const mco::Touched found = machine.access(row, form.places, form.values, form.attributes, operand);
+    *count = int64_t(found.boxes.size());
+    *exact = found.exact;
+    for (int64_t i = 0; i < std::min(*count, most); ++i) {
+      const mco::Box& b = found.boxes[size_t(i)];
+      const int64_t numbers[] = {b.start, b.bytes, b.count, b.step, b.outer_count, b.outer_step};
+      std::copy(numbers, numbers + 6, boxes + 6 * i);
     }
-    std::vector<mco::Core::Argument> values;
-    for (int i = 0; i < na; ++i) {
-      mco::Core::Argument a;
-      if (arguments[i].reg >= 0) {
-        a.reg = uint32_t(arguments[i].reg);
-      } else {
-        a.dtype = dtype_of(arguments[i].dtype);
-        if (mco::is_float(a.dtype)) {
-          a.value.f = arguments[i].value.f;
-        } else {
-          a.value.i = arguments[i].value.i;
-        }
-      }
-      values.push_back(a);
-    }
-    const std::vector<int64_t> attrs(attributes, attributes + nattrs);
-    machine.issue(row, places, values, attrs, file, line);
   });
 }
 

@@ -22,6 +22,14 @@ bool all_held(const OperandUse& o) {
   return true;
 }
 
+bool any_held(const OperandUse& o) {
+  if (!o.marks) return true;
+  bool any = false;
+  each_run(*o.touched,
+           [&](int64_t lo, int64_t hi) { any = any || std::memchr(o.marks + lo, kHeld, size_t(hi - lo)) != nullptr; });
+  return any;
+}
+
 CheckRun::CheckRun(const Program& p, const std::vector<View>& views, const CheckOptions& o)
     : options(o),
       gm(p, views),

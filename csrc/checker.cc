@@ -10,11 +10,7 @@
 
 namespace mco {
 
-namespace {
-
-constexpr uint8_t kPoison = 0xFF;  // NaN as a float, -1 or the largest as an integer
-
-}  // namespace
+namespace {}  // namespace
 
 Checker::Checker(CheckRun& run, const Program& p)
     : run_(run), program_(p), chip_(p), life_(p.buffers.size()), life_loc_(p.buffers.size()), copy_(p.buffers.size()) {}
@@ -25,6 +21,8 @@ void Checker::on_start(const Machine& m) {
   region_first_ = region_last_ = nullptr;
   rounds_.clear();
   bits_.clear();
+  held_back_.clear();
+  held_bytes_ = 0;
   chip_.reset();
   pipes_.start();
   if (run_.options.manual_sync) pipes_.region_begin();
@@ -34,7 +32,8 @@ void Checker::on_start(const Machine& m) {
   }
 }
 
-void Checker::on_end(const Machine&) {
+void Checker::on_end(const Machine& m) {
+  land(m, true);
   pipes_.end(reports_);
   flush(reports_);
   run_.cores.take(block_, log_);
@@ -48,6 +47,7 @@ Outcome Checker::walk(Machine& m) {
     if (outcome == Outcome::AtBarrier) {
       run_.cores.take(block_, log_);
       pipes_.barrier(kAllPipes);
+      land(m, true);
     }
     return outcome;
   } catch (const Error& e) {  // a loop or a branch whose number is not known: the block ends here
@@ -58,11 +58,16 @@ Outcome Checker::walk(Machine& m) {
   }
 }
 
-void Checker::on_step(const Machine&, const Step& s) {
+void Checker::leave_region(const Machine& m) {
+  pipes_.region_end();
+  land(m, true);
+}
+
+void Checker::on_step(const Machine& m, const Step& s) {
   at_ = &s;
   if (region_first_ && (&s < region_first_ || &s > region_last_)) {  // a jump went past its end
     region_first_ = nullptr;
-    if (!run_.options.manual_sync) pipes_.region_end();
+    if (!run_.options.manual_sync) leave_region(m);
   }
   switch (s.what) {
     case What::Alloc:
@@ -78,7 +83,7 @@ void Checker::on_step(const Machine&, const Step& s) {
     }
     case What::Resync:
       region_first_ = nullptr;
-      if (!run_.options.manual_sync) pipes_.region_end();
+      if (!run_.options.manual_sync) leave_region(m);
       return;
     default:
       return;
@@ -154,7 +159,7 @@ void Checker::flush(std::vector<Pipes::Report>& reports) {
 void Checker::lost(const std::string& text, uint32_t loc) {
   const bool unset = text.find("is read before it was set") != std::string::npos;
   const bool bounds = text.find(" needs bytes [") != std::string::npos;
-  const bool start = text.find("start of ") != std::string::npos;
+  const bool start = text.find(": the start of ") != std::string::npos;
   const Fault kind = unset    ? Fault::UninitializedScalar
                      : bounds ? Fault::OutOfBounds
                      : start  ? Fault::Misaligned
@@ -183,14 +188,42 @@ static void clip(Touched& t, int64_t room) {
   t.boxes = std::move(kept);
 }
 
-void Checker::note_order(Machine& m, const Instr& in, int pipe, const OperandUse& o, bool write) {
-  if (program_.buffers[o.buffer].scope == GM && run_.cores.watches(o.buffer)) {
-    const bool adds = write && m.atomic != kDTypes;
-    log_.add(o.buffer, write ? (adds ? GmUse::Add : GmUse::Write) : GmUse::Read, in.loc, o.start, *o.touched);
-    if (log_.full()) run_.cores.take(block_, log_);
-  }
+void Checker::note_order(const Instr& in, int pipe, const OperandUse& o, bool write) {
+  if (!write && run_.cores.watches(o.buffer)) log(o.buffer, GmUse::Read, in.loc, o.start, *o.touched);
   if (pipes_.in_region() && pipe != kNoPipe) {
     pipes_.access(pipe, span_of(o.buffer, o.start), *o.touched, write, in.loc, in.op->name.c_str(), reports_);
+  }
+}
+
+void Checker::log(uint32_t buffer, GmUse use, uint32_t loc, int64_t start, const Touched& touched) {
+  log_.add(buffer, use, loc, start, touched);
+  if (log_.full()) run_.cores.take(block_, log_);
+}
+
+// What is written to GM over bytes that hold something: blocks that move back at the end of a tensor, so as to move
+// whole blocks, write the same values twice, which is no race.
+void Checker::keep_old(const Machine& m) {
+  old_.clear();
+  for (const OperandUse& o : operands_) {
+    if (!o.again) continue;
+    const uint8_t* at = m.view(o.buffer).base + o.start;
+    each_run(*o.touched, [&](int64_t lo, int64_t hi) { old_.insert(old_.end(), at + lo, at + hi); });
+  }
+}
+
+void Checker::note_writes(const Machine& m, const Instr& in) {
+  size_t next = 0;
+  for (const OperandUse& o : operands_) {
+    if (!o.writes || o.touched->boxes.empty() || !run_.cores.watches(o.buffer)) continue;
+    bool same = o.again;
+    const uint8_t* at = m.view(o.buffer).base + o.start;
+    if (o.again) {
+      each_run(*o.touched, [&](int64_t lo, int64_t hi) {
+        for (int64_t i = lo; i < hi; ++i, ++next) same = same && (old_[next] == at[i] || old_[next] == kPoison);
+      });
+    }
+    const GmUse use = m.atomic != kDTypes ? GmUse::Add : same ? GmUse::Rewrite : GmUse::Write;
+    log(o.buffer, use, in.loc, o.start, *o.touched);
   }
 }
 
@@ -212,10 +245,29 @@ void Checker::sync(Machine& m, const Instr& in) {
   }
 }
 
+// The bytes of every operand: into touched_, or what is kept of a step whose arguments are constants.
+const CheckRun::Known* Checker::find_touched(const Use& use, bool in_stream, size_t step) {
+  const size_t n = use.in.tensors.size();
+  touched_.resize(std::max(touched_.size(), n));
+  bool exact = true;
+  for (size_t i = 0; i < n; ++i) {
+    Touched& t = touched_[i];
+    touched_bytes(use, int(i), t);
+    if (t.exact) continue;
+    exact = false;
+    if (!touched_by_data(use, int(i), t)) clip(t, use.room(int(i)));  // the engine looks at its bounds
+  }
+  if (!in_stream || !exact || !constant_arguments(program_, use.in)) return nullptr;
+  auto fresh = std::make_unique<CheckRun::Known>();
+  fresh->touched.assign(touched_.begin(), touched_.begin() + long(n));
+  return run_.keep(step, std::move(fresh));
+}
+
 bool Checker::before(Machine& m, const Step& s) {
   const Instr& in = *s.instr;
   if (s.what == What::Sync) {
     sync(m, in);
+    land(m, false);
     flush(reports_);
     return false;  // it has no other effect
   }
@@ -227,19 +279,7 @@ bool Checker::before(Machine& m, const Step& s) {
   const bool in_stream = &s >= steps.data() && &s < steps.data() + steps.size() && steps.size() > 1;
   const size_t number = in_stream ? size_t(&s - steps.data()) : 0;
   const CheckRun::Known* known = in_stream ? run_.known(number) : nullptr;
-  if (!known) {
-    touched_.resize(std::max(touched_.size(), n));
-    bool exact = true;
-    for (size_t i = 0; i < n; ++i) {
-      touched_bytes(use, int(i), touched_[i]);
-      exact = exact && touched_[i].exact;
-    }
-    if (in_stream && exact && constant_arguments(program_, in)) {
-      auto fresh = std::make_unique<CheckRun::Known>();
-      fresh->touched.assign(touched_.begin(), touched_.begin() + long(n));
-      known = run_.keep(number, std::move(fresh));
-    }
-  }
+  if (!known) known = find_touched(use, in_stream, number);
   operands_.resize(n);
   bool fits = true, all = true;
   const int pipe = pipes_.in_region() ? pipe_of(program_, in) : kNoPipe;
@@ -277,7 +317,7 @@ bool Checker::before(Machine& m, const Step& s) {
       continue;
     }
     alive(o.buffer, in.loc);
-    check_start(in, int(i), o);
+    fits = check_start(in, int(i), o) && fits;
   }
   if (!fits) {
     for (const OperandUse& o : operands_) {  // so that one fault is one finding
@@ -295,15 +335,15 @@ bool Checker::before(Machine& m, const Step& s) {
     o.marks = marks ? marks + o.start : nullptr;
     const bool to_gm = adds && o.writes && program_.buffers[o.buffer].scope == GM;
     if ((o.reads || to_gm) && o.touched->exact) all = all && all_held(o);
-    if (o.reads) note_order(m, in, pipe, o, false);
+    if (o.reads) note_order(in, pipe, o, false);
   }
-  for (const OperandUse& o : operands_) {
-    if (o.writes && !o.touched->boxes.empty()) note_order(m, in, pipe, o, true);
+  for (OperandUse& o : operands_) {
+    if (!o.writes || o.touched->boxes.empty()) continue;
+    note_order(in, pipe, o, true);
+    o.again = run_.cores.watches(o.buffer) && !adds && any_held(o);
   }
   if (!reports_.empty()) flush(reports_);
-  const Handler run = in.op->run;
-  const bool by_data = run == run_vgather || run == run_vscatter || run == run_vgatherb;  // which bytes the data says
-  if (all && !by_data) {
+  if (all) {
     for (const OperandUse& o : operands_) {
       if (o.writes) set_marks(o, kHeld);
     }
@@ -316,8 +356,14 @@ bool Checker::before(Machine& m, const Step& s) {
 void Checker::execute(Machine& m, const Step& s) {
   const Instr& in = *s.instr;
   try {
+    operands_.clear();
     if (!before(m, s)) return;
+    keep_old(m);
+    const int pipe = pipes_.in_region() ? pipe_of(program_, in) : kNoPipe;
+    if (pipe != kNoPipe) land_same_pipe(m, pipe);
     in.op->run(m, in);
+    note_writes(m, in);
+    if (pipe >= kFirstTransferPipe && m.atomic == kDTypes) hold_back(m, pipe);
     if (run_.options.values) after(m, in);
   } catch (const Error& e) {
     if (m.must_stop()) throw;

@@ -21,6 +21,8 @@
 
 namespace mco {
 
+constexpr uint8_t kPoison = 0xFF;  // NaN as a float, -1 or the largest as an integer
+
 struct CheckOptions {
   int64_t events = 8;        // flags between two pipes
   bool values = false;       // also results that are no number, or saturated
@@ -32,12 +34,14 @@ struct OperandUse {
   uint32_t buffer = 0;
   int64_t start = 0;  // bytes into the buffer
   bool reads = false, writes = false;
+  bool again = false;  // writes over bytes in GM that hold something
   const Touched* touched = nullptr;
   Mark* marks = nullptr;  // shadow of byte `start`; null: held, and nothing is noted
 };
 
 void set_marks(const OperandUse& o, Mark value);
 bool all_held(const OperandUse& o);
+bool any_held(const OperandUse& o);
 bool constant_arguments(const Program& p, const Instr& in);
 
 // What the blocks of a run share.
@@ -98,13 +102,31 @@ class Checker final : public ObserverOf<Checker> {
   };
 
   bool before(Machine& m, const Step& s);
+  void leave_region(const Machine& m);
+  // Transfers whose order the kernel says: what they write is poison until some pipe has waited for them.
+  struct Late {
+    int pipe;
+    uint32_t time;
+    uint32_t buffer;
+    int64_t start;
+    Touched touched;
+    std::vector<uint8_t> bytes;
+  };
+  void hold_back(const Machine& m, int pipe);
+  void land_same_pipe(const Machine& m, int pipe);
+  void land(const Machine& m, bool all);
+  void land(const Machine& m, Late& late);
   void after(Machine& m, const Instr& in);
   bool bound(Machine& m, const Instr& in, int i, OperandUse& o, bool& tail);
-  void check_start(const Instr& in, int i, const OperandUse& o);
+  bool check_start(const Instr& in, int i, const OperandUse& o);
   void check_overlap(const Instr& in, const Use& use);
   void sync(Machine& m, const Instr& in);
   void alive(uint32_t buffer, uint32_t loc);
-  void note_order(Machine& m, const Instr& in, int pipe, const OperandUse& o, bool write);
+  void note_order(const Instr& in, int pipe, const OperandUse& o, bool write);
+  void log(uint32_t buffer, GmUse use, uint32_t loc, int64_t start, const Touched& touched);
+  void keep_old(const Machine& m);
+  void note_writes(const Machine& m, const Instr& in);
+  const CheckRun::Known* find_touched(const Use& use, bool in_stream, size_t step);
   void order_scalar(const Step& s, const OperandUse& o, bool write);
   void alloc(const Step& s);
   void lost(const std::string& text, uint32_t loc);
@@ -150,6 +172,11 @@ class Checker final : public ObserverOf<Checker> {
   std::unordered_map<const Mark*, uint8_t> bits_;
   static constexpr size_t kMostBits = 1 << 16;
   std::vector<OperandUse> operands_;
+  static constexpr int kFirstTransferPipe = 3;
+  static constexpr size_t kMostHeldBytes = 4 << 20;
+  std::vector<Late> held_back_;
+  size_t held_bytes_ = 0;
+  std::vector<uint8_t> old_;  // bytes before the instruction, of its operands that write again
   std::vector<Touched> touched_;
 };
 

@@ -9,44 +9,23 @@
 
 namespace mco {
 
-namespace {
-
-// Bytes to which the start of an operand must be aligned.
-int64_t start_align(Scope scope, const OperandRow& row, int64_t size) {
-  if (scope == UB && row.start_elements) return row.start_elements * size;
-  switch (scope) {
-    case UB:
-    case L1:
-      return kBlockBytes;
-    case L0A:
-    case L0B:
-      return kFractalBytes;
-    case L0C:
-      return size == 4 ? 2 * kFractalBytes : kFractalBytes;
-    case BT:
-      return 64;
-    default:
-      return 1;
-  }
-}
-
-}  // namespace
-
 bool constant_arguments(const Program& p, const Instr& in) {
   return std::all_of(in.args.begin(), in.args.end(), [&](uint32_t root) { return p.exprs.is_constant(root); });
 }
 
-void Checker::check_start(const Instr& in, int i, const OperandUse& o) {
+bool Checker::check_start(const Instr& in, int i, const OperandUse& o) {
   const Buffer& b = program_.buffers[o.buffer];
   const Operand& operand = in.tensors[size_t(i)];
   const int64_t align = start_align(b.scope, in.op->tensors[size_t(i)], operand.size);
-  if (align <= 1 || (b.address + o.start) % align == 0 || o.touched->boxes.empty()) return;
-  if (program_.exprs.is_constant(operand.offset) && !run_.options.manual_sync) return;  // tracing has looked at it
+  if (align <= 1 || (b.address + o.start) % align == 0 || o.touched->boxes.empty()) return true;
+  const bool traced = program_.exprs.is_constant(operand.offset) || program_.exprs.dtype(operand.offset) == U64;
+  if (traced && !run_.options.manual_sync) return true;  // tracing has looked at it, or made it
   add(Fault::Misaligned, in.loc, b.loc, o.buffer, o.start, o.start + 1, [&] {
     return format("%s: the start of %s is byte %lld of %s (%s); accepted: multiples of %lld bytes", in.op->name.c_str(),
                   in.op->tensors[size_t(i)].name, (long long)o.start, name(o.buffer), kScopeName[b.scope],
                   (long long)align);
   });
+  return false;
 }
 
 // Whether an operand lies in its tensor; `tail`: but for what a move of whole blocks touches behind one in GM.

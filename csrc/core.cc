@@ -115,11 +115,8 @@ Value Core::value_of(const Argument& a) const {
   return registers_.value[a.reg];
 }
 
-void Core::issue(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
-                 const std::vector<int64_t>& attributes, const std::string& file, uint32_t line) {
-  const FloatingPointDefaults defaults;
-  file_ = file;
-  program_.locations[0] = {Name(file_), line};
+Instr Core::make(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
+                 const std::vector<int64_t>& attributes) {
   Instr instr;
   instr.op = find_op(row);
   check_counts(program_, row, instr.op, operands.size(), arguments.size(), attributes.size(), 0);
@@ -149,6 +146,25 @@ void Core::issue(const std::string& row, const std::vector<Place>& operands, con
   instr.args = {arguments_.data(), arguments_.size()};
   instr.attrs = {attributes_.data(), attributes_.size()};
   check_instr(program_, instr, nullptr);
+  return instr;
+}
+
+Touched Core::access(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
+                     const std::vector<int64_t>& attributes, int operand) {
+  const Instr instr = make(row, operands, arguments, attributes);
+  if (operand < 0 || size_t(operand) >= operands.size()) fail("core: %s has no operand %d", row.c_str(), operand);
+  const Use use(*machine_, instr);
+  Touched touched;
+  if (use.sane()) touched_bytes(use, operand, touched);
+  return touched;
+}
+
+void Core::issue(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
+                 const std::vector<int64_t>& attributes, const std::string& file, uint32_t line) {
+  const FloatingPointDefaults defaults;
+  file_ = file;
+  program_.locations[0] = {Name(file_), line};
+  const Instr instr = make(row, operands, arguments, attributes);
   Step& step = program_.stream.steps[0];
   step.what = kind_of(row);
   step.instr = &instr;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "access.h"
 #include "machine.h"
 
 namespace mco {
@@ -67,6 +68,9 @@ class Core {
   // The integer or the float, whichever the dtype of the register is, rounded to it.
   void set_register(uint32_t reg, int64_t i, double f);
 
+  // The bytes that an operand of such an instruction is touched on, without executing it.
+  Touched access(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
+                 const std::vector<int64_t>& attributes, int operand);
   // Executes one instruction of the table; operands, arguments and attributes in the order of its row. `file` and
   // `line` are of the statement in the user's kernel. Throws Error as a walk does; what the instruction had written
   // before it failed stays written.
@@ -81,6 +85,8 @@ class Core {
   void reset();  // modes and poison of a core that starts
 
  private:
+  Instr make(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
+             const std::vector<int64_t>& attributes);
   void place(const Direct& d);
   uint32_t add(const std::string& name, Buffer buffer, View view);
   uint32_t constant(size_t slot, DType dtype, Value value);

@@ -76,15 +76,23 @@ void Cores::paint(const Taken& taken, const CoreLog::Entry& e, bool reads, const
   const auto clashes = [&](uint32_t number) {
     return differs(number) && !(e.use == GmUse::Add && who_[number - 1].use == GmUse::Add);
   };
-  // Neighbouring bytes that clash with the same access are one event.
-  uint32_t open = 0;
-  int64_t open_at = 0;
-  const auto close = [&](int64_t end) {
-    if (open) clash(who_[me - 1], who_[open - 1], e.buffer, open_at, end, found);
-    open = 0;
+  // Two writes that leave the same value. A block that moves back, so as to end a tensor with whole blocks, does so
+  // with a part of its run; who writes a whole run again is not meant to.
+  const auto same_value = [&](uint32_t number) {
+    const GmUse use = who_[number - 1].use;
+    return use != GmUse::Add && e.use != GmUse::Add && (e.use == GmUse::Rewrite || use == GmUse::Rewrite) && !reads;
   };
   each_run(e.box, [&](int64_t first, int64_t last) {
-    const int64_t lo = std::max(e.base + first, tile.lo), hi = std::min(e.base + last, tile.hi);
+    const int64_t run_lo = e.base + first, run_hi = e.base + last;
+    const int64_t lo = std::max(run_lo, tile.lo), hi = std::min(run_hi, tile.hi);
+    // Neighbouring bytes that clash with the same access are one event.
+    uint32_t open = 0;
+    int64_t open_at = 0;
+    const auto close = [&](int64_t end) {
+      const bool moved_back = open && same_value(open) && (open_at != run_lo || end != run_hi);
+      if (open && !moved_back) clash(who_[me - 1], who_[open - 1], e.buffer, open_at, end, found);
+      open = 0;
+    };
     for (int64_t i = lo; i < hi; ++i) {
       const size_t at = size_t(i - tile.lo);
       uint32_t with = clashes(of.writer[at]) ? of.writer[at] : 0;

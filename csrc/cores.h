@@ -13,7 +13,8 @@
 
 namespace mco {
 
-enum class GmUse : uint8_t { Read, Write, Add };
+// Rewrite: of the value that is there.
+enum class GmUse : uint8_t { Read, Write, Rewrite, Add };
 
 // What one block did in this stage.
 class CoreLog {

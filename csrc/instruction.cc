@@ -216,6 +216,25 @@ const OpInfo* op_at(size_t number) {
   return number < ops.size() ? ops[number] : nullptr;
 }
 
+int64_t start_align(Scope scope, const OperandRow& row, int64_t size) {
+  if (scope == UB && row.start_elements) return row.start_elements * size;
+  switch (scope) {
+    case UB:
+    case L1:
+    case SMASK:
+      return kBlockBytes;
+    case L0A:
+    case L0B:
+      return kFractalBytes;
+    case L0C:
+      return size == 4 ? 2 * kFractalBytes : kFractalBytes;
+    case BT:
+      return 64;
+    default:
+      return 1;
+  }
+}
+
 int pipe_of(const Program& p, const Instr& instr) {
   if (instr.op->pipe != kByRoute) return instr.op->pipe;
   const Scope dst = p.buffers[instr.tensors[0].buffer].scope, src = p.buffers[instr.tensors[1].buffer].scope;
@@ -260,9 +279,13 @@ What kind_of(const std::string& name) {
 }
 
 // What need not be computed at every execution; an operand that is out of bounds fails when it is executed.
-static void settle(const Program& p, Operand& o) {
+static void settle(const Program& p, const OperandRow& row, Operand& o) {
   const Buffer& b = p.buffers[o.buffer];
-  if (b.scope == GM || !p.exprs.is_constant(o.offset)) return;
+  if (b.scope == GM) return;
+  if (!p.exprs.is_constant(o.offset)) {
+    if (p.exprs.dtype(o.offset) != U64) o.off_grid = uint16_t(start_align(b.scope, row, o.size) - 1);
+    return;
+  }
   const int64_t elements = p.exprs.expr(o.offset).c.i;
   if (elements < 0 || elements >= b.size_bytes / o.size || b.size_bytes > UINT32_MAX) return;
   o.start = uint32_t(elements * o.size);
@@ -282,7 +305,7 @@ void check_instr(const Program& p, Instr& instr, Chunks* memory) {
     }
   }
   op.check(p, instr);
-  for (Operand& o : instr.tensors) settle(p, o);
+  for (size_t i = 0; i < instr.tensors.size(); ++i) settle(p, op.tensors[i], instr.tensors[i]);
   if (memory) instr.plan = make_plan(p, instr, *memory);
 }
 

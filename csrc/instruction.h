@@ -35,6 +35,7 @@ struct ArgRow {
   const char* name;
   ArgKind kind;
   int64_t low, high;
+  int64_t run_low, run_high;  // of a value that is known only while running
 };
 struct AttrRow {
   const char* name;
@@ -81,6 +82,9 @@ struct OpInfo {
   AccessOf access;
   LaneShape shape;
 };
+
+// Bytes to which the start of an operand must be aligned.
+int64_t start_align(Scope scope, const OperandRow& row, int64_t size);
 
 // PIPES number of the pipe that executes an instruction; kNoPipe where the chip has no such way.
 int pipe_of(const Program& p, const Instr& instr);

@@ -100,6 +100,14 @@ void fail_scalar(const Program& p, const EvalError& e, uint32_t loc) {
   fail("scalar %s is read before it was set [%s]", p.registers[e.reg].name.c_str(), p.location(loc).c_str());
 }
 
+int64_t Machine::running_arg(const Instr& in, int index) const {
+  const int64_t v = eval_registers(in.args[size_t(index)], in.loc).i;
+  if (v < 0) refuse_negative(in, index, v);
+  const ArgRow& row = in.op->args[size_t(index)];
+  if (v >= row.run_low && v <= row.run_high) return v;
+  refuse(in, row.name, std::to_string(v), format("%lld to %lld", (long long)row.run_low, (long long)row.run_high));
+}
+
 void Machine::refuse_negative(const Instr& in, int index, int64_t given) const {
   const bool huge = program.exprs.dtype(in.args[size_t(index)]) == U64;
   refuse(in, in.op->args[size_t(index)].name, huge ? std::to_string(uint64_t(given)) : std::to_string(given),
@@ -118,7 +126,7 @@ inline uint8_t* Machine::near(const Operand& o, uint32_t loc, Wide lo, Wide hi, 
   const int64_t elements = eval(o.offset, loc).i;
   if (elements < 0 || elements >= kNear || lo < 0 || lo >= hi || hi >= kNear) return nullptr;
   const int64_t start = elements * o.size;
-  if (start + int64_t(hi) > view.size) return nullptr;
+  if (start + int64_t(hi) > view.size || (start & o.off_grid)) return nullptr;
   if (settled && !log_.empty() && log_.touches(o.buffer)) return nullptr;
   return view.base + start;
 }
@@ -131,6 +139,11 @@ uint8_t* Machine::locate(const Operand& o, const char* op, const char* name, uin
   if (elements < 0 && program.exprs.dtype(o.offset) == U64) start = uint64_t(elements);
   start *= o.size;
   if (lo >= hi) return view.base;
+  if (start & o.off_grid) {
+    fail("%s: the start of %s is byte %lld of %s; accepted: multiples of %d bytes [%s]", op, name,
+         (long long)std::max<Wide>(std::min<Wide>(start, INT64_MAX), INT64_MIN), program.buffers[o.buffer].name.c_str(),
+         int(o.off_grid) + 1, program.location(loc).c_str());
+  }
   if (start + lo < 0 || start + hi > view.size) {
     auto clamped = [](Wide w) {
       return (long long)(w > INT64_MAX ? Wide(INT64_MAX) : w < INT64_MIN ? Wide(INT64_MIN) : w);

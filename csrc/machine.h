@@ -64,9 +64,11 @@ class Machine {
   // Whether the run must end: its time is over, or the caller asked.
   bool must_stop() const { return shared_.watch.stopped() != Watch::Stop::None; }
 
-  // Integer argument that must not be negative.
+  // Integer argument that must not be negative, nor out of the range of its row where it is known only now.
   int64_t arg(const Instr& in, int index) const {
-    const int64_t v = raw_arg(in, index);
+    const uint32_t root = in.args[size_t(index)];
+    if (!program.exprs.is_constant(root)) return running_arg(in, index);
+    const int64_t v = program.exprs.expr(root).c.i;
     if (v < 0) refuse_negative(in, index, v);
     return v;
   }
@@ -138,6 +140,7 @@ class Machine {
     return program.exprs.is_constant(root) ? program.exprs.expr(root).c : eval_registers(root, loc);
   }
   Value eval_registers(uint32_t root, uint32_t loc) const;
+  int64_t running_arg(const Instr& in, int index) const;
   [[noreturn]] void refuse_negative(const Instr& in, int index, int64_t given) const;
   uint8_t* read_any(const Instr& in, int tensor, Wide lo, Wide hi);
   uint8_t* write_any(const Instr& in, int tensor, Wide lo, Wide hi);

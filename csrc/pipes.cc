@@ -119,6 +119,13 @@ void Pipes::access(int pipe, const Span64& span, const Touched& touched, bool wr
   past_.push_back({pipe, now[size_t(pipe)], loc, write, span, lo, hi, name, touched});
 }
 
+bool Pipes::known(int pipe, uint32_t time) const {
+  for (int other = 0; other < kPipes; ++other) {
+    if (other != pipe && clock_[size_t(other)][size_t(pipe)] >= time) return true;
+  }
+  return false;
+}
+
 // Drops accesses that every pipe knows of.
 void Pipes::forget() {
   const auto known = [this](const Past& p) {

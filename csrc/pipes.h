@@ -50,6 +50,9 @@ class Pipes {
   void set_flag(int pipe, int trigger, int64_t event, uint32_t loc, std::vector<Report>& out);
   void wait_flag(int pipe, int trigger, int64_t event, uint32_t loc, std::vector<Report>& out);
   void barrier(int pipe);
+  uint32_t time(int pipe) const { return clock_[size_t(pipe)][size_t(pipe)]; }
+  // Whether another pipe has waited for what `pipe` did at `time`.
+  bool known(int pipe, uint32_t time) const;
   void end(std::vector<Report>& out);  // of the block: flags that are left over
 
  private:

@@ -57,6 +57,7 @@ struct Operand {
   uint32_t offset = 0;
   DType dtype = F16;
   uint8_t size = 2;
+  uint16_t off_grid = 0;  // bits that the start of an on-chip operand must not have, if it is known only while running
   // A place that loading has settled: a constant one in on-chip memory. `room` is 0 for any other.
   uint32_t start = 0;  // bytes into the buffer
   uint32_t room = 0;   // bytes from there to its end

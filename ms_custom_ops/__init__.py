@@ -23,6 +23,7 @@ _LAZY = {
     "trace": ("ms_custom_ops.tik.trace", "trace"),
     "run": ("ms_custom_ops.engine", "run"),
     "check": ("ms_custom_ops.debug.check", "check"),
+    "budget": ("ms_custom_ops.debug.budget", "budget"),
     "set_check": ("ms_custom_ops.engine", "set_check"),
     "get_check": ("ms_custom_ops.engine", "get_check"),
     "set_num_threads": ("ms_custom_ops.engine", "set_num_threads"),

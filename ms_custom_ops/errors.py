@@ -105,5 +105,7 @@ def describe(op: str, argument: str, given: object, accepted: object) -> str:
     return f"{op}: {argument} is {given}; accepted: {accepted}"
 
 
-class DebuggerQuit(MsCustomOpsError):
-    """The user left the debugger before the kernel ended."""
+class DebuggerQuit(MsCustomOpsError, SystemExit):
+    """The user left the debugger before the kernel ended: a script that does not catch it ends, without a traceback."""
+
+    code = 0

@@ -261,7 +261,11 @@ void Run(const mco_program* p, uint32_t choice) {
     std::vector<int64_t> steps(size_t(mco_program_steps(p)));
     mco_options options{};
     options.struct_size = sizeof options;
-    options.mode = choice / 3 % 4 == 0 ? MCO_MODE_COUNTED : MCO_MODE_FAST;
+    static const int32_t kModes[] = {MCO_MODE_COUNTED, MCO_MODE_CHECKED, MCO_MODE_CHECKED, MCO_MODE_FAST};
+    options.mode = kModes[choice / 3 % 4];
+    mco_findings* findings = nullptr;
+    if (options.mode == MCO_MODE_CHECKED) options.findings = &findings;
+    options.values = choice % 2;
     options.counts = options.mode == MCO_MODE_COUNTED ? steps.data() : nullptr;
     options.threads = choice / 12 % 8 == 0 ? 2 : 1;
     options.deterministic = choice / 96 % 4 != 0;
@@ -270,6 +274,11 @@ void Run(const mco_program* p, uint32_t choice) {
     const int result =
         mco_run(p, tensors.data(), int(tensors.size()), values.data(), scalars, &options, err, sizeof err);
     if (result && !err[0]) std::abort();
+    mco_finding finding;
+    for (int64_t i = 0; i < mco_findings_count(findings); ++i) {
+      if (mco_findings_get(findings, i, &finding)) std::abort();
+    }
+    mco_findings_free(findings);
     ++(result ? counts.failed : counts.ran[level]);
   }
   for (Memory* m : memory) delete m;

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from ms_custom_ops.debug.dead_assignment import dead_assignments
+from ms_custom_ops.debug.target import program_of
 from ms_custom_ops.engine.checked import run_checked
 from ms_custom_ops.engine.findings import Finding, Report
 from ms_custom_ops.engine.native import Feed
@@ -18,12 +18,10 @@ from ms_custom_ops.errors import (
     TikOverflowError,
     TikScopeError,
     TikSupportError,
-    describe,
 )
 from ms_custom_ops.program import ir
-from ms_custom_ops.where import user_location
 
-_PLACE = re.compile(r" \[(?P<file>[^\[\]]+):(?P<line>\d+)\]$")
+_PLACE = re.compile(r" \[(?P<file>[^\[\]]+):(?P<line>\d+)\]$", re.MULTILINE)
 
 
 def check(
@@ -52,7 +50,7 @@ def check(
         TikError: no kernel was built. EngineError: the feed does not fit, or the run failed in a way no finding names.
     """
     try:
-        program = _program(target, soc)
+        program = program_of(target, soc, "check")
     except TikError as error:
         if isinstance(target, ir.Program) or not callable(target):
             raise
@@ -64,23 +62,6 @@ def check(
     report.findings += dead_assignments(program)
     report.findings.sort(key=lambda f: (f.file or "", f.line or 0))
     return report
-
-
-def _program(target: Any, soc: str | None) -> ir.Program:
-    from ms_custom_ops.tik.trace import trace
-
-    if isinstance(target, ir.Program):
-        return target
-    programs = getattr(target, "programs", None)
-    if isinstance(programs, list):
-        if not programs:
-            raise TikError("check: no kernel was built; accepted: a call after tik_instance.BuildCCE(...)",
-                           user_location())  # fmt: skip
-        return programs[-1]
-    if isinstance(target, Callable):  # type: ignore[arg-type]
-        return trace(target, soc=soc)
-    accepted = "a Program, a Tik instance or a function that builds one"
-    raise TikError(describe("check", "target", type(target).__name__, accepted), user_location())
 
 
 def _refused(error: TikError) -> Finding | None:

@@ -6,12 +6,14 @@ from __future__ import annotations
 import cmd
 import linecache
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ms_custom_ops.debug.walker import ObservedBlock
+from ms_custom_ops.debug.written import Written
 from ms_custom_ops.errors import DebuggerQuit, EngineError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES
@@ -31,12 +33,22 @@ class Breakpoint:
     condition: str = ""
     enabled: bool = True
     hits: int = 0
+    once: bool = False
 
     def text(self) -> str:
         """One line of the list of breakpoints."""
-        state = "enabled" if self.enabled else "disabled"
+        state = ("enabled" if self.enabled else "disabled") + (", once" if self.once else "")
         tail = f" if {self.condition}" if self.condition else ""
         return f"{self.number}: {self.file}:{self.line} {state}, hit {self.hits}{tail}"
+
+
+@dataclass
+class WatchPoint:
+    """An expression whose change stops the run."""
+
+    number: int
+    expression: str
+    last: str | None = None
 
 
 class Shell(cmd.Cmd):
@@ -48,10 +60,12 @@ class Shell(cmd.Cmd):
         super().__init__()
         self.program = program
         self.breakpoints: list[Breakpoint] = []
+        self.watches: list[WatchPoint] = []
+        self.written = Written(program)
         self.block: ObservedBlock | None = None
         self.statement: Any = None
         self.ended = False
-        self._mode = "step"  # step: any new line; run: breakpoints only; block: until block _wanted
+        self._mode = "step"  # step: any new line; one: any statement; run: breakpoints; block: until _wanted
         self._wanted = -1
         self._passed: set[int] = set()
         self._loc = -1
@@ -68,6 +82,17 @@ class Shell(cmd.Cmd):
         self.do_where("")
         self.cmdloop()
 
+    def after(self, block: ObservedBlock, statement: Any) -> None:
+        """Note what was written, and stop before the next statement where a watched value changed."""
+        self.block = block
+        self.written.after(block, statement)
+        for watch in self.watches:
+            now = self._shown(watch.expression)
+            if now != watch.last:
+                file, line = self.program.locations[statement.loc]
+                self._say(f"watch {watch.number}: {watch.expression}: {watch.last} -> {now} at {file}:{line}")
+                watch.last, self._mode = now, "one"
+
     def failed(self, block: ObservedBlock, statement: Any, error: EngineError) -> None:
         """Show the error, and let the user look around before it is raised."""
         self.block, self.statement, self.ended = block, statement, True
@@ -80,7 +105,7 @@ class Shell(cmd.Cmd):
         self.block = None
 
     def _stops(self, block: ObservedBlock, s: Any) -> bool:
-        if self._mode == "block" and block.index == self._wanted:
+        if self._mode == "one" or (self._mode == "block" and block.index == self._wanted):
             return True
         file, line = self.program.locations[s.loc]
         # A line of several statements stops once, and again when a loop comes back to it.
@@ -89,6 +114,8 @@ class Shell(cmd.Cmd):
             if point.enabled and (point.file, point.line) == (file, line) and fresh and self._holds(point):
                 point.hits += 1
                 self._say(f"breakpoint {point.text()}")
+                if point.once:
+                    self.breakpoints.remove(point)
                 return True
         if self._mode == "run" and fresh:
             self._loc, self._passed = s.loc, set()
@@ -129,6 +156,42 @@ class Shell(cmd.Cmd):
         self.breakpoints.append(Breakpoint(number, known, later[0], condition.strip()))
         self._say(self.breakpoints[-1].text())
 
+    def do_tbreak(self, text: str) -> None:
+        """tbreak [FILE:]LINE [if EXPR]: as break, for one stop."""
+        before = len(self.breakpoints)
+        self.do_break(text)
+        if len(self.breakpoints) > before:
+            self.breakpoints[-1].once = True
+
+    def do_watch(self, text: str) -> None:
+        """watch EXPR: stop when its value changes; without arguments: list the watches."""
+        if text:
+            number = max((w.number for w in self.watches), default=0) + 1
+            self.watches.append(WatchPoint(number, text, self._shown(text)))
+        for w in self.watches:
+            self._say(f"{w.number}: {w.expression} = {w.last}")
+        if not self.watches:
+            self._say("no watches")
+
+    def do_unwatch(self, text: str) -> None:
+        """unwatch [NUMBER]: remove a watch, or all of them."""
+        if text and text.strip() not in {str(w.number) for w in self.watches}:
+            numbers = ", ".join(str(w.number) for w in self.watches) or "none"
+            self._say(f"unwatch: number is {text!r}; accepted: {numbers}")
+            return
+        self.watches = [w for w in self.watches if text and str(w.number) != text.strip()]
+
+    def do_set(self, text: str) -> None:
+        """set NAME = EXPR, set NAME[INDEX] = EXPR: give a scalar or elements of a tensor a value."""
+        found = re.fullmatch(r"\s*(\w+)\s*(\[.*?\])?\s*=(?!=)\s*(.+)", text)
+        if found is None:
+            self._say(f"set: {text!r} is no assignment; accepted: NAME = EXPR, NAME[INDEX] = EXPR")
+            return
+        try:
+            self._assign(found[1], found[2], self._value(found[3]))
+        except Exception as error:
+            self._say(f"set: {text!r}: {type(error).__name__}: {error}")
+
     def do_clear(self, text: str) -> None:
         """clear [NUMBER]: remove a breakpoint, or all of them."""
         chosen = self._chosen("clear", text)
@@ -154,6 +217,11 @@ class Shell(cmd.Cmd):
         self._mode = "step" if not self.ended else "run"
         return True
 
+    def do_step(self, text: str) -> bool:
+        """step: run one statement; a line of several stops at each."""
+        self._mode = "one" if not self.ended else "run"
+        return True
+
     def do_list(self, text: str) -> None:
         """list [FIRST[, LAST]]: source around the current line, then further on at each call."""
         file, line = self.program.locations[self.statement.loc]
@@ -173,7 +241,8 @@ class Shell(cmd.Cmd):
         self._listed = last + 1
 
     def do_print(self, text: str) -> None:
-        """print EXPR: Python over the names of tensors (arrays) and scalars (numbers), and np."""
+        """print EXPR: Python over the names of tensors (arrays) and scalars (numbers), and np. Elements that were never
+        written show as --."""
         try:
             value = self._value(text)
         except Exception as error:
@@ -212,16 +281,16 @@ class Shell(cmd.Cmd):
 
     def do_quit(self, text: str) -> bool:
         """quit: leave the debugger; the run ends."""
-        if self.ended:
-            return True
-        raise DebuggerQuit(f"tikdb: the debugger was left at {self.program.location(self.statement.loc)}")
+        where = self.program.location(self.statement.loc)
+        self._say(f"tikdb: left at {where}")
+        raise DebuggerQuit(f"tikdb: the debugger was left at {where}")
 
     def do_EOF(self, text: str) -> bool:
         """End of input: quit."""
         return self.do_quit(text)
 
-    do_b, do_c, do_n, do_l, do_p, do_w, do_q = (
-        do_break, do_continue, do_next, do_list, do_print, do_where, do_quit,
+    do_b, do_c, do_n, do_s, do_l, do_p, do_w, do_q, do_tb = (
+        do_break, do_continue, do_next, do_step, do_list, do_print, do_where, do_quit, do_tbreak,
     )  # fmt: skip
 
     def emptyline(self) -> bool:
@@ -230,7 +299,8 @@ class Shell(cmd.Cmd):
 
     def default(self, line: str) -> None:
         """An unknown command."""
-        names = "break, clear, enable, disable, continue, next, list, print, mi, where, block, quit"
+        names = "break, tbreak, clear, enable, disable, watch, unwatch, continue, next, step, list, print, set, mi, "
+        names += "where, block, quit"
         self._say(f"command is {line.split()[0]!r}; accepted: {names}")
 
     # ---- helpers ----
@@ -265,6 +335,33 @@ class Shell(cmd.Cmd):
     def _value(self, text: str) -> Any:
         return eval(text, {"np": np}, self._names())
 
+    def _shown(self, text: str) -> str | None:
+        """A value as text; None while its names do not exist."""
+        try:
+            return str(self._value(text))
+        except Exception:
+            return None
+
+    def _assign(self, name: str, index: str | None, value: Any) -> None:
+        block = self._block
+        registers = [r for r in self.program.registers if r.name == name]
+        if registers and index is None:
+            live = [r for r in registers if block.registers.values[r.index] is not None] or registers
+            number = np.asarray(value).item()
+            block.registers.set(live[-1].index, number, "float32" if isinstance(number, float) else "int64")
+            return
+        gm = [b for b in self.program.buffers if b.scope == ir.GM]
+        tensors = [b for b in (*gm, *block.live) if b.name == name]
+        if not tensors:
+            raise NameError(f"{name}; names: {', '.join(sorted(self._names()))}")
+        buffer = tensors[-1]
+        array = self._raw(buffer)
+        numbers = np.arange(array.size).reshape(array.shape)
+        place = np.asarray(eval(f"_{index}", {"np": np, "_": numbers}) if index else numbers).reshape(-1)
+        array.reshape(-1)[place] = np.asarray(value).reshape(-1)
+        for element in place.tolist():
+            self.written.mark(block, buffer, element * array.itemsize, (element + 1) * array.itemsize)
+
     def _names(self) -> dict[str, Any]:
         """Values by name; of several tensors or scalars of one name, the latest."""
         block = self._block
@@ -276,11 +373,16 @@ class Shell(cmd.Cmd):
             names[buffer.name] = self._array(buffer)
         return names
 
-    def _array(self, buffer: ir.Buffer) -> np.ndarray:
-        """A copy of a tensor's content in its shape (flat when that is known at run time only)."""
+    def _raw(self, buffer: ir.Buffer) -> np.ndarray:
+        """A tensor's content in its shape (flat when that is known at run time only), as a view."""
         if buffer.scope == ir.GM:
             raw = self._block.gm.bytes[buffer.index]
         else:
             raw = self._block.memory.arenas[buffer.scope][buffer.address : buffer.address + buffer.size_bytes]
-        flat = raw.copy().view(DTYPES[buffer.dtype].numpy)
+        flat = raw.view(DTYPES[buffer.dtype].numpy)
         return flat if any(d < 0 for d in buffer.shape) else flat.reshape(buffer.shape)
+
+    def _array(self, buffer: ir.Buffer) -> np.ndarray:
+        """A copy of a tensor's content; masked where it was never written."""
+        array, flags = self._raw(buffer).copy(), self.written.elements(self._block, buffer)
+        return array if flags.all() else np.ma.array(array, mask=~flags.reshape(array.shape))

@@ -21,6 +21,9 @@ class Observer(Protocol):
     def before(self, block: ObservedBlock, statement: Any) -> None:
         """Called before each statement."""
 
+    def after(self, block: ObservedBlock, statement: Any) -> None:
+        """Called after each statement that did not raise."""
+
     def failed(self, block: ObservedBlock, statement: Any, error: EngineError) -> None:
         """Called once, for the innermost statement that raised."""
 
@@ -66,6 +69,8 @@ class ObservedBlock(Block):
             self._came_to_life(s.buffer)
         elif isinstance(s, ir.Free):
             self.live = [b for b in self.live if b is not s.buffer]
+        if self.observer is not None:
+            self.observer.after(self, s)
         return jump
 
     def _print(self, statements: list, previous: Any) -> None:

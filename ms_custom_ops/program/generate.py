@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ms_custom_ops.program import limits
 from ms_custom_ops.program.ir import SCOPES
-from ms_custom_ops.program.isa import FAMILIES, ISA, KINDS, PIPES, OperandSpec, Row
+from ms_custom_ops.program.isa import FAMILIES, ISA, KINDS, PIPES, ArgSpec, OperandSpec, Row
 from ms_custom_ops.soc import get_soc, list_socs
 
 WIDTH = 120
@@ -73,7 +73,8 @@ def _operands(row: Row) -> Iterator[str]:
 def _arguments(row: Row) -> Iterator[str]:
     for arg in row.arguments:
         low, high = (0, "INT64_MAX") if arg.high is None else (arg.low, arg.high)
-        yield f'{{"{arg.name}", ArgKind::{arg.kind.capitalize()}, {low}, {high}}}'
+        first, last = arg.run or (0, "INT64_MAX")
+        yield f'{{"{arg.name}", ArgKind::{arg.kind.capitalize()}, {low}, {high}, {first}, {last}}}'
 
 
 def _attributes(row: Row) -> Iterator[str]:
@@ -133,6 +134,11 @@ def _operand_text(operand: OperandSpec) -> str:
     return text + (" (at places known only while running)" if operand.anywhere else "")
 
 
+def _argument_text(arg: ArgSpec) -> str:
+    text = f"`{arg.name}` {arg.kind}" + (f" {arg.low} to {arg.high}" if arg.high is not None else "")
+    return text + (f" (while running {arg.run[0]} to {arg.run[1]})" if arg.run else "")
+
+
 def _pipe_text(row: Row) -> str:
     if isinstance(row.pipe, str):
         return row.pipe
@@ -154,8 +160,7 @@ def _entry(row: Row) -> list[str]:
     if row.operands:
         lines.append(f"* operands: {', '.join(map(_operand_text, row.operands))}")
     if row.arguments:
-        args = (f"`{a.name}` {a.kind}" + (f" {a.low} to {a.high}" if a.high is not None else "") for a in row.arguments)
-        lines.append(f"* arguments: {', '.join(args)}")
+        lines.append(f"* arguments: {', '.join(map(_argument_text, row.arguments))}")
     if row.attributes:
         lines.append(f"* attributes: {', '.join(f'`{a.name}` {a.accepted}' for a in row.attributes)}")
     wrapped = [textwrap.wrap(line, WIDTH, subsequent_indent="  " if line[:1] == "*" else "") or [""] for line in lines]

@@ -256,20 +256,34 @@ class Builder:
         return number
 
     def _over_capacity(self, storage: Storage, start: int) -> TikCapacityError:
+        """What fits comes first, then who holds the rest, the largest first."""
         buffer = storage.buffer
         free = max(self.capacity[buffer.scope] - start, 0)
-        live = ", ".join(f"{s.buffer.name} {s.reserved} B" for s in self.live[buffer.scope]) or "none"
         one = storage.reserved // self.threads
         times = f" ({one} x {self.threads} for thread_num)" if self.threads > 1 else ""
-        return TikCapacityError(
-            describe(
-                f"Tensor {buffer.name}",
-                f"{CONSTANT_NAME[buffer.scope]} bytes asked",
-                f"{storage.reserved}{times}",
-                f"at most {free} bytes free of {self.capacity[buffer.scope]} on {self.soc.name}; live tensors: {live}",
-            ),
-            user_location(),
+        fits = ""
+        if len(buffer.shape) and all(isinstance(d, int) for d in buffer.shape) and buffer.shape[0]:
+            row = -(-one // buffer.shape[0]) * self.threads
+            largest = (free // row, *buffer.shape[1:])
+            fits = f", shape {largest} in the place of {tuple(buffer.shape)}" if largest[0] else ""
+        live = self.live[buffer.scope]
+        used = sum(s.reserved for s in live)
+        location = user_location()
+        text = describe(
+            f"Tensor {buffer.name}",
+            f"{CONSTANT_NAME[buffer.scope]} bytes asked",
+            f"{storage.reserved}{times}",
+            f"at most {free} bytes free of {self.capacity[buffer.scope]} on {self.soc.name}{fits}",
         )
+        lines = [f"{text} [{location}]" if location else text]
+        if live:
+            lines.append(f"live tensors: {len(live)} with {used} bytes")
+        for s in sorted(live, key=lambda s: -s.reserved):
+            shape = "x".join(map(str, s.buffer.shape))
+            lines.append(f"  {s.reserved:>8} {s.buffer.name} {s.buffer.dtype}[{shape}] {s.location or ''}".rstrip())
+        error = TikCapacityError("\n".join(lines))
+        error.location = location
+        return error
 
     def global_buffer(self, name: str, dtype: str, shape: tuple, size_bytes: int, loc: int) -> Storage:
         """Storage of a GM tensor; its kind (input, output, workspace) is set by BuildCCE."""

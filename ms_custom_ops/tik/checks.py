@@ -16,8 +16,8 @@ from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import FLOATS, SIZE
 from ms_custom_ops.program.expr import COMPARE, Expr, as_expr, cast
 from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, MASK_COUNTER
+from ms_custom_ops.program.isa.row import start_align
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.scopes import start_align
 from ms_custom_ops.tik.tensor import Tensor, product
 from ms_custom_ops.where import user_location
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ms_custom_ops.errors import TikCapacityError, TikError, TikScopeError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import FLOATS, SIZE
-from ms_custom_ops.program.expr import Expr, as_expr, binary
+from ms_custom_ops.program.expr import Expr, as_expr, binary, cast
 from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_extent, check_scope, scalar_operand
@@ -181,7 +181,8 @@ class HBase:
         self._instr(op, operands, (count, 0, 0, *middle, *tail), (MASK_COUNTER, *attrs))
 
     def _instr(self, op: str, operands: list[Run], args: tuple, attrs: tuple = ()) -> None:
-        refs = tuple(ir.Ref(r.buffer, r.dtype, r.offset) for r in operands)
+        # Rows of a view lie off the grid; that, an offset of dtype uint64 says.
+        refs = tuple(ir.Ref(r.buffer, r.dtype, _anywhere(r.offset)) for r in operands)
         self._b.body.append(ir.Instr(op, refs, args, attrs, self._b.loc()))
 
     def _over(self, views: list[Tensor], body: Callable[[list[Run], Any], None]) -> None:
@@ -255,3 +256,7 @@ class HBase:
         with self.for_range(0, pieces) as i:
             first = i * size
             body(first, binary("min", binary("-", as_expr(count), first), size))
+
+
+def _anywhere(offset: Any) -> Any:
+    return cast(offset, "uint64") if isinstance(offset, Expr) else offset

@@ -10,6 +10,7 @@ from ms_custom_ops.errors import TikError, TikScopeError, TikSupportError, descr
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, SIZE
 from ms_custom_ops.program.expr import Expr
+from ms_custom_ops.program.isa.row import start_align
 from ms_custom_ops.soc import current_soc
 from ms_custom_ops.tik.addresses import AddressMixin
 from ms_custom_ops.tik.build import BuildMixin
@@ -42,7 +43,7 @@ from ms_custom_ops.tik.reduce_all import ReduceAllMixin
 from ms_custom_ops.tik.refused import REFUSED
 from ms_custom_ops.tik.registers import RegisterMixin
 from ms_custom_ops.tik.scalar import DEFAULT_SCALAR, SCALAR_DTYPES, InputScalar, Scalar, ScalarArray
-from ms_custom_ops.tik.scopes import IR_SCOPE, start_align
+from ms_custom_ops.tik.scopes import IR_SCOPE
 from ms_custom_ops.tik.shape import ShapeMixin
 from ms_custom_ops.tik.sort import SortMixin
 from ms_custom_ops.tik.system import SystemMixin

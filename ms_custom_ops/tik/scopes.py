@@ -50,18 +50,6 @@ REGISTER_BYTES = 64
 ALLOC_ALIGN: dict[str, int] = {ir.UB: 32, ir.L1: 32, ir.L0A: 512, ir.L0B: 512, ir.L0C: 1024, ir.BT: 64, ir.SMASK: 32}
 
 
-def start_align(scope: str, size: int) -> int:
-    """Bytes to which the start address of an operand must be aligned; ``size`` is its dtype's size in
-    bytes."""
-    if scope == ir.GM:
-        return 1
-    if scope in (ir.UB, ir.L1, ir.SMASK):
-        return 32
-    if scope == ir.L0C:
-        return 1024 if size == 4 else 512
-    return 64 if scope == ir.BT else 512
-
-
 def scope_bytes(soc: Soc) -> dict[str, int]:
     """Size of each on-chip buffer of a chip."""
     return {**soc.scope_bytes, ir.SMASK: SMASK_BYTES}

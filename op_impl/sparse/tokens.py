@@ -145,6 +145,8 @@ class TokenTiles:
         """Constants: ``ramp`` (column numbers) and ``zeros``."""
         number_columns(self._v, self._b["ramp"], self._p.columns)
         self._v.dup(self._b["zeros"], 0.0, F32_LANES)
+        if self._p.can_be_full:  # lanes behind the ids of a short tile are compared, too
+            self._v.dup(self._b["ids"], 0, self._b["ids"].tensor.shape[0])
 
     def each(self, row: Any, body: Callable[[Any], None]) -> None:
         """``body(first slot)`` for every tile of index row ``row`` that selects a token."""

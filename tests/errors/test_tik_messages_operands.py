@@ -58,7 +58,16 @@ CASES = [
     Case(
         "capacity",
         lambda k: k.t.Tensor("float16", (200000,), tik.scope_ubuf, "big"),
-        ("Tensor big", "scope_ubuf", "400000", "262144", "u 2048 B", "f 4096 B", "Ascend910A"),
+        (
+            "Tensor big",
+            "scope_ubuf",
+            "400000",
+            "262144",
+            "Ascend910A, shape (",
+            "in the place of (200000,)",
+            "2048 u float16[",
+            "4096 f float32[",
+        ),
         TikCapacityError,
     ),
     Case(

@@ -12,20 +12,46 @@ from ms_custom_ops import tik
 S, V, MTE2, MTE3 = "PIPE_S", "PIPE_V", "PIPE_MTE2", "PIPE_MTE3"
 
 
-@fault("race_cores", tensor="y0", also=("race_cores",))
+@fault("race_cores", tensor="y0")
 def two_cores_write_a_row(k: Kit) -> None:
     x, y = k.gm(64), k.out(64)
     with k.t.for_range(0, 4, block_num=4) as i:
-        u = k.ub(32 if k.bad else 16)
+        u = k.ub(16)
         k.move(u, x[i * 16], 16)
+        k.move(y[i * 16], u, 16)  # AT
         if k.bad:
-            k.t.vec_dup(32, u, 1.0, 1, 8)
-            with k.t.if_scope(i < 3):
-                k.move(y[i * 16], u, 32)  # AT # WITH
-            with k.t.else_scope():
-                k.move(y[i * 16], u, 16)
-        else:
-            k.move(y[i * 16], u, 16)
+            with k.t.if_scope(i == 1):
+                k.move(y[32], u, 16)  # WITH
+
+
+@fault("race_cores", tensor="y0")
+def two_cores_write_a_row_alike(k: Kit) -> None:
+    x, y = k.gm(16), k.out(32)
+    with k.t.for_range(0, 2, block_num=2) as i:
+        u = k.load(x)
+        with k.t.if_scope(i == 0):
+            k.move(y, u, 16)
+            k.move(y[16], u, 16)  # WITH
+        if k.bad:
+            with k.t.if_scope(i == 1):
+                k.move(y[16], u, 16)  # AT
+
+
+def moved_back(k: Kit) -> None:
+    x, y = k.gm(40), k.out(40)
+    with k.t.for_range(0, 2, block_num=2) as i:
+        u = k.ub(32)
+        k.move(u, x[i * 8], 32)
+        k.move(y[i * 8], u, 32)
+
+
+@fault("race_cores", tensor="y0", twin=moved_back)
+def moved_back_by_too_much(k: Kit) -> None:
+    x, y = k.gm(48), k.out(40)
+    with k.t.for_range(0, 2, block_num=2) as i:
+        u = k.ub(32)
+        k.move(u, x[i * 16], 32)
+        k.move(y[i * 8], u, 32)  # AT # WITH
 
 
 @fault("race_cores", tensor="work")

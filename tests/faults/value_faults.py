@@ -5,6 +5,61 @@ from __future__ import annotations
 
 from kit import Kit, fault
 
+from ms_custom_ops import tik
+
+
+@fault("param_range")
+def repeat_256(k: Kit) -> None:
+    x, y = k.gm(4096), k.out(4096)
+    a, r = k.load(x), k.load(x)
+    k.t.vec_abs(16, r, a, k.number(256 if k.bad else 255), 1, 1)  # AT
+    k.move(y, r, 4096)
+
+
+@fault("param_range")
+def repeat_stride_300(k: Kit) -> None:
+    x, y = k.gm(8192), k.out(8192)
+    a, r = k.load(x), k.load(x)
+    k.t.vec_abs(16, r, a, 2, 8, k.number(300 if k.bad else 255))  # AT
+    k.move(y, r, 8192)
+
+
+@fault("param_range")
+def burst_0(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    a = k.load(x)
+    k.t.data_move(y, a, 0, 1, 4, 0, 0)
+    k.t.data_move(y, a, 0, 1, k.number(0 if k.bad else 1), 0, 0)  # AT
+
+
+@fault("param_range")
+def too_many_bursts(k: Kit) -> None:
+    x, y = k.gm(16), k.out(4096 * 16)
+    a = k.ub(4096 * 16)
+    k.t.vec_dup(128, a, 0.0, 255, 8)
+    k.t.vec_dup(128, a[255 * 128], 0.0, 255, 8)
+    k.t.vec_dup(128, a[510 * 128], 0.0, 2, 8)
+    k.move(a, x, 16)
+    k.t.data_move(y, a, 0, 16, 256, 0, 0)
+    k.t.data_move(y, a, 0, k.number(4096 if k.bad else 4095), 1, 0, 0)  # AT
+
+
+@fault("param_range")
+def a_gap_of_65536(k: Kit) -> None:
+    x, y = k.gm(16), k.out(16)
+    a = k.load(x)
+    k.move(y, a, 16)
+    k.t.data_move(y, a, 0, 1, 1, k.number(65536 if k.bad else 65535), 0)  # AT
+
+
+@fault("param_range")
+def fractals_of_256_repeats(k: Kit) -> None:
+    x, y = k.gm(16), k.out(16)
+    a = k.load(x)
+    l1, l0 = k.ub(66000, scope=tik.scope_cbuf), k.ub(32768, scope=tik.scope_ca)
+    k.t.load2dv1(l0, l1, 0, k.number(256 if k.bad else 0), 0, 0, False)  # AT
+    k.move(y, a, 16)
+
 
 @fault("param_range")
 def a_mask_of_129_lanes(k: Kit) -> None:

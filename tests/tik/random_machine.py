@@ -16,6 +16,7 @@ from programs import Builder, ref
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import FLOATS, SIZE
 from ms_custom_ops.program.expr import binary, const, var
+from ms_custom_ops.program.isa.row import start_align
 
 UB_BYTES = 4096
 PIPE_BYTES = 8192
@@ -115,13 +116,17 @@ class Machine:
             at = binary("*", self.block, UB_BYTES // SIZE[dtype])
             b.instr("data_move", {"dst": ref(out, at), "src": ref(self.ub[dtype])}, nburst=1, burst=UB_BYTES)
 
-    def place(self, buffer: ir.Buffer, span: int, align: int = BLOCK) -> ir.Ref:
-        """An operand of ``span`` bytes somewhere in a tensor, its offset perhaps moving with a loop."""
+    def place(self, buffer: ir.Buffer, span: int, align: int = BLOCK, scalar: bool = False) -> ir.Ref:
+        """An operand of ``span`` bytes somewhere in a tensor, its offset perhaps moving with a loop, then on the grid
+        of its memory (but for a ``scalar``)."""
         size = SIZE[buffer.dtype]
+        moves = bool(self.loops) and self.chance(50)
+        if moves and not scalar:
+            align = max(align, start_align(buffer.scope, size))
         slots = (buffer.size_bytes - span) // align
         assert slots >= 0, f"{span} bytes do not fit in {buffer.name}"
         slot, unit = self.draw.integer(0, slots), align // size
-        if self.loops and self.chance(50):
+        if moves:
             register, trips = self.draw.choice(self.loops)
             step = self.draw.integer(0, (slots - slot) // max(trips - 1, 1))
             moving = binary("*", var(register, "int32"), step * unit)

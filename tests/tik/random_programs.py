@@ -50,11 +50,11 @@ class ProgramMachine(Vector2Machine, MoveMachine):
         tensor = self.ub[dtype]
         if self.chance(50):
             self.b.body.append(
-                ir.Load(self.registers[name], self.place(tensor, SIZE[dtype], SIZE[dtype]), self.b.loc())
+                ir.Load(self.registers[name], self.place(tensor, SIZE[dtype], SIZE[dtype], True), self.b.loc())
             )
         target = self.ub[self.draw.choice(("int32", "float32", "float16", "int64", "uint8"))]
         self.b.body.append(
-            ir.Store(self.place(target, SIZE[target.dtype], SIZE[target.dtype]), self.read(name), self.b.loc())
+            ir.Store(self.place(target, SIZE[target.dtype], SIZE[target.dtype], True), self.read(name), self.b.loc())
         )
 
     def nested(self, depth: int) -> None:

@@ -8,6 +8,7 @@ contained where the row says that the place is known only while running.
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from programs import Builder, ref, reference
 from random_programs import INSTRUCTIONS, build, random_feed
+from test_core import CODES, SCOPES, Argument, Core, Place
 from test_differential import DataDraw
 from test_differential_cube import MAKERS, Bench
 
@@ -26,6 +28,7 @@ from ms_custom_ops.errors import EngineError
 from ms_custom_ops.program.access import Access, Box, access, boxes, hull, touched
 from ms_custom_ops.program.isa import ISA
 
+MOST_BOXES = 1 << 14
 QUIET = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 EMPTY = np.zeros(0, np.int64)
 # Exact but for what depends on data: offsets, bits that choose elements, a merge that stops.
@@ -36,6 +39,38 @@ EACH = sorted(set(INSTRUCTIONS) | set(MAKERS))
 
 class Nothing(np.ndarray):
     """Positions of elements none of which is accessed: loading them reads no byte of the operand."""
+
+
+def native_access(
+    op: str, dtypes: list[str], args: list[Any], attrs: list[int], scopes: list[str], rooms: list[int], operand: int
+) -> Access:
+    """What csrc/access.cc says."""
+    core = Core(**{s: sum(max(r, 0) + 32 for r, o in zip(rooms, scopes, strict=True) if o == s) for s in SCOPES})
+    held, used, places = [], dict.fromkeys(SCOPES, 0), []
+    for name, dtype, scope, room in zip(ISA[op].tensors, dtypes, scopes, rooms, strict=True):
+        if scope == "gm":
+            held.append(np.zeros(max(room, 1), np.uint8))
+            number = core.tensor(name, dtype, held[-1][:room])
+        else:
+            number = core.buffer(name, scope, dtype, used[scope], max(room, 0))
+            used[scope] += -(-max(room, 0) // 32) * 32
+        places.append(Place(number, CODES[dtype], 0))
+    values = [Argument(CODES["float32"], -1, 0, a) if isinstance(a, float)
+              else Argument(CODES["uint64" if a >= 1 << 63 else "int64"], -1, a if a < 1 << 63 else a - (1 << 64), 0.0)
+              for a in args]  # fmt: skip
+    numbers = (ctypes.c_int64 * (6 * MOST_BOXES))()
+    count, exact = ctypes.c_int64(), ctypes.c_int()
+    core.call(
+        "mco_core_access",
+        op.encode(),
+        *((Place * max(len(places), 1))(*places), ctypes.c_int(len(places))),
+        *((Argument * max(len(values), 1))(*values), ctypes.c_int(len(values))),
+        *((ctypes.c_int64 * max(len(attrs), 1))(*attrs), ctypes.c_int(len(attrs))),
+        *(ctypes.c_int(operand), numbers, ctypes.c_int64(MOST_BOXES), ctypes.byref(count), ctypes.byref(exact)),
+    )
+    assert count.value <= MOST_BOXES
+    rows = [Box(*numbers[6 * i : 6 * i + 6]) for i in range(count.value)]
+    return Access(tuple(rows), bool(exact.value))
 
 
 class Watch:
@@ -74,6 +109,11 @@ class Watch:
                 [o.low + o.bytes - o.start for o in operands],
             )
             want = touched(found.boxes)
+            native = native_access(
+                call.op, [o.dtype for o in operands], list(call.args.values()), list(call.attrs.values()),
+                [o.scope for o in operands], [o.low + o.bytes - o.start for o in operands], i,
+            )  # fmt: skip
+            assert native.exact == found.exact and np.array_equal(touched(native.boxes), want), (call.op, operand.name)
             if operand.is_gm:  # moves of whole blocks may end behind a GM tensor, where nothing is held
                 want = want[want < operand.low + operand.bytes - operand.start]
             reads, writes = row.reads(i, list(call.attrs.values())), row.writes(i)

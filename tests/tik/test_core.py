@@ -35,11 +35,12 @@ class Argument(ctypes.Structure):
 class Core:
     """mco_core with arrays and names."""
 
-    def __init__(self, ub: int = 65536):
+    def __init__(self, ub: int = 65536, **bytes_of: int):
         self.library = native._library()
         self.pointer = ctypes.c_void_p()
         sizes = (ctypes.c_int64 * len(SCOPES))()
-        sizes[SCOPES["ub"]] = ub
+        for scope, size in {"ub": ub, **bytes_of}.items():
+            sizes[SCOPES[scope]] = size
         self.call("mco_core_new", sizes, 1, ctypes.byref(self.pointer), core=False)
 
     def __del__(self) -> None:

@@ -181,7 +181,13 @@ def test_quit(session: Any, commands: list[str]) -> None:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("jump 3", "command is 'jump'; accepted: break, clear, enable, disable, continue, next, list, print, mi"),
+        (
+            "jump 3",
+            "command is 'jump'; accepted: break, tbreak, clear, enable, disable, watch, unwatch, continue, next",
+        ),
+        ("set 3", "set: '3' is no assignment; accepted: NAME = EXPR, NAME[INDEX] = EXPR"),
+        ("set other = 3", "set: 'other = 3': NameError: other; names: "),
+        ("unwatch 3", "unwatch: number is '3'; accepted: none"),
         ("b x", "break: line is 'x'; accepted: [FILE:]LINE [if EXPR]"),
         ("b 99999", "break: line is 99999; accepted: up to"),
         ("b other.py:3", f"break: file is 'other.py'; accepted: {HERE}"),
@@ -215,6 +221,44 @@ def failing() -> Any:
 @pytest.mark.parametrize("leave", ["c", "q", "n"])
 def test_look_around_after_an_error(session: Any, leave: str) -> None:
     result, shown = session(["c", "p turn, ub[0], y[0]", "w", leave], failing, {"n": 1})
-    assert isinstance(result, EngineError) and f"test_tikdb_prompt.py:{line_of('fails')}" in str(result)
+    wanted = DebuggerQuit if leave == "q" else EngineError
+    assert isinstance(result, wanted) and f"test_tikdb_prompt.py:{line_of('fails')}" in str(result)
     assert shown[1].startswith("the kernel failed: data_move: dst needs bytes [64, 96) of y, it has 32")
     assert shown[2] == "(1, 7, 7)" and f":{line_of('fails')} block 0, turn = 1" in shown[3]
+
+
+def test_step_stops_at_every_statement(session: Any) -> None:
+    result, shown = session(["s"] * 4 + ["c"])
+    finished(result)
+    stops = [k for m in ("load", "add") for k, text in enumerate(shown) if f":{line_of(m)} " in text]
+    assert len(stops) >= 2 and stops == sorted(stops)  # the loop, then what is in it
+
+
+def test_tbreak_stops_once(session: Any) -> None:
+    result, shown = session([f"tbreak {line_of('add')}", "c", "b", "c"])
+    finished(result)
+    assert "enabled, once" in shown[2] and f":{line_of('add')} " in shown[2] and shown[3] == "no breakpoints"
+
+
+def test_watch_stops_where_a_value_changes(session: Any) -> None:
+    result, shown = session([f"b {line_of('add')}", "c", "clear", "watch ub[0]", "c", "unwatch", "watch", "c"])
+    finished(result)
+    assert "1: ub[0] = 0" in shown[4]
+    assert f"watch 1: ub[0]: 0 -> 1 at {HERE}:{line_of('add')}" in shown[5] and shown[7] == "no watches"
+
+
+def test_set_changes_scalars_and_elements(session: Any) -> None:
+    commands = [f"b {line_of('store')}", "c", "set ub[2:4] = -1", "set last = 7 + 1", "p last, ub[1:5]", "c", "c"]
+    result, shown = session(commands)
+    assert result[0][0].tolist() == [3, 4, -1, -1, 7, 8, 9, 10] and result[0][1].tolist() == (X[1] + 3).tolist()
+    assert shown[5].startswith("(8, array([ 4, -1, -1,  7]")
+
+
+def test_bytes_never_written_show(session: Any) -> None:
+    result, shown = session([f"b {line_of('load')}", "c", "p ub", "p y[0]", "n", "p ub[:2]", "clear", "c"])
+    finished(result)
+    assert "--" in shown[3] and "--" in shown[4] and shown[6] == "[0 1]"
+
+
+def test_quitting_ends_a_script_without_a_traceback() -> None:
+    assert issubclass(DebuggerQuit, SystemExit) and DebuggerQuit("left").code == 0

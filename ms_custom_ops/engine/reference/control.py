@@ -19,6 +19,7 @@ from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.expr import Expr, int_dtype_of
 from ms_custom_ops.program.isa import ISA
+from ms_custom_ops.program.isa.row import start_align
 from ms_custom_ops.program.verify import check_blocks, check_limits
 
 BARRIER = "block_barrier"
@@ -194,9 +195,17 @@ class Block:
                 f"{len(spec.tensors)}, {len(spec.args)}, {len(spec.attrs)} [{where}]"
             )
         operands = {}
-        for name, ref in zip(spec.tensors, s.tensors, strict=True):
-            operands[name] = self.memory.operand(s.op, name, ref, self.offset(ref, s), where)
+        for operand, ref in zip(spec.operands, s.tensors, strict=True):
+            found = self.memory.operand(s.op, operand.name, ref, self.offset(ref, s), where)
+            if not found.is_gm and is_running(ref.offset) and _dtype(ref.offset) != "uint64":
+                found.grid = start_align(found.scope, found.size, operand.start)
+            operands[operand.name] = found
         args = dict(zip(spec.args, [self.value(a, s) for a in s.args], strict=True))
+        for argument, given in zip(spec.arguments, s.args, strict=True):
+            number = args[argument.name]
+            if argument.run and is_running(given) and number >= 0 and not argument.run[0] <= number <= argument.run[1]:
+                accepted = f"{argument.run[0]} to {argument.run[1]}"
+                raise EngineError(f"{s.op}: {argument.name} is {number}; accepted: {accepted} [{where}]")
         kinds = dict(zip(spec.args, map(_dtype, s.args), strict=True))
         attrs = dict(zip(spec.attrs, s.attrs, strict=True))
         call = Call(
@@ -210,6 +219,19 @@ class Block:
             lambda name, dtype: convert(args[name], kinds[name], dtype),
         )
         DEFINITIONS[s.op](call)
+
+
+def is_running(e: Any) -> bool:
+    """Whether a value depends on a register: it is known only while running."""
+    stack = [e]
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, Expr):
+            continue
+        if node.op == "var":
+            return True
+        stack += [node.a, node.b]
+    return False
 
 
 def _dtype(e: Any) -> str:

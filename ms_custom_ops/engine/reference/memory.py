@@ -126,7 +126,10 @@ class BlockMemory:
 class Operand:
     """A tensor operand of one executed instruction: bytes, bounds and dtype."""
 
-    __slots__ = ("op", "name", "tensor", "where", "dtype", "numpy", "size", "storage", "low", "bytes", "start", "scope")
+    __slots__ = (
+        *("op", "name", "tensor", "where", "dtype", "numpy", "size", "storage", "low", "bytes", "start", "scope"),
+        "grid",
+    )
 
     def __init__(
         self,
@@ -145,10 +148,16 @@ class Operand:
         self.dtype, self.numpy, self.size = dtype, DTYPES[dtype].numpy, SIZE[dtype]
         self.storage, self.low, self.bytes, self.scope = storage, low, size_bytes, scope
         self.start = low + offset * self.size
+        self.grid = 1  # bytes to which the start is aligned, where it is known only while running
 
     def check(self, first: int, end: int, spare: int = 0) -> None:
         """Bytes [first, end) from the operand's start must lie in its tensor, or ``spare`` bytes behind it."""
         a, b = self.start - self.low + first, self.start - self.low + end
+        if first < end and (self.start - self.low) % self.grid:
+            raise EngineError(
+                f"{self.op}: the start of {self.name} is byte {self.start - self.low} of {self.tensor}; accepted: "
+                f"multiples of {self.grid} bytes [{self.where}]"
+            )
         if first < end and (a < 0 or b > self.bytes + spare):
             raise EngineError(
                 f"{self.op}: {self.name} needs bytes [{a}, {b}) of {self.tensor}, it has {self.bytes} [{self.where}]"

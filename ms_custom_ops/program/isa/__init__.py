@@ -15,6 +15,9 @@ computes is written twice on purpose, in the reference engine and in the native 
   Lanes that are off keep their destination.
 * Repeats run in order. Within a repeat every source lane is read before a destination lane is written.
 * ``repeat`` 0 is a no-op. A negative count, stride or mask is an error of the Program.
+* A value that depends on a register is known only while running: where a row names a range for it ("while running"), a
+  value outside is an error. Such an offset of an operand on the chip must lie on the grid of its memory (UB and L1: 32
+  bytes, or the elements a row names), unless its dtype is uint64. Constants are held to the rules of TIK while tracing.
 * float16 and bfloat16 results round to nearest even once per instruction (a multiply-add rounds after each of its two
   steps). With ``Program.saturate`` an infinite result becomes the largest finite value and NaN becomes 0;
   float32 is never saturated. Integer arithmetic wraps.

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-MASK = "mask0:mask mask1:mask repeat:count"
+MASK = "mask0:mask mask1:mask repeat:count{0..255}"
+BLOCK = 32
+SHORT, LONG = 255 * BLOCK, 65535 * BLOCK  # largest distances that a byte, two bytes of blocks hold
 
 
-def strides(*operands: str) -> str:
+def strides(*operands: str, rep: int = SHORT) -> str:
     """Block and repeat stride of each operand."""
-    return " ".join(f"{o}_blk:bytes {o}_rep:bytes" for o in operands)
+    return " ".join(f"{o}_blk:bytes{{0..{LONG}}} {o}_rep:bytes{{0..{rep}}}" for o in operands)
 
 
 WINDOW = (

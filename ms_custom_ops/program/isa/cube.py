@@ -11,7 +11,7 @@ ROWS = (
     row(
         "mmad",
         "dst:rw[accumulate] fm:r filter:r",
-        " ".join(f"{n}:count[0..{MAX_SIDE}]" for n in "mkn"),
+        " ".join(f"{n}:count[0..{MAX_SIDE}]{{0..4095}}" for n in "mkn"),
         "accumulate[0..1]",
         "M",
         access.mmad,

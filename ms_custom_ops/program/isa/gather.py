@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from ms_custom_ops.program.access import gather as access
 from ms_custom_ops.program.access import lanes
-from ms_custom_ops.program.isa.args import MASK, MASK_KIND, strides
+from ms_custom_ops.program.isa.args import LONG, MASK, MASK_KIND, strides
 from ms_custom_ops.program.isa.row import row
 
-_BLOCKS = f"repeat:count {strides('dst')}"
+_BLOCKS = f"repeat:count{{0..255}} {strides('dst')}"
 
 ROWS = (
     row(
@@ -65,7 +65,7 @@ ROWS = (
     row(
         "vbi",
         "dst:w src0:r[any] src1:r offset:r",
-        f"{MASK} h_repeat:count {strides('dst')}",
+        f"{MASK} h_repeat:count{{0..255}} {strides('dst', rep=LONG)}",
         f"{MASK_KIND} repeat_mode[0..1]",
         "V",
         access.bilinear,

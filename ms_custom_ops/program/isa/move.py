@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from ms_custom_ops.program.access import bursts as access
-from ms_custom_ops.program.isa.args import BY_ROUTE
+from ms_custom_ops.program.isa.args import BY_ROUTE, LONG
 from ms_custom_ops.program.isa.row import row
 
-_GAPS = "src_gap:bytes dst_gap:bytes"
-_BURSTS = f"nburst:count burst:bytes {_GAPS}"
+_BURSTS = f"nburst:count{{1..4095}} burst:bytes{{1..{LONG}}} src_gap:bytes{{0..{LONG}}} dst_gap:bytes{{0..{LONG}}}"
+_PADDED = "nburst:count{1..4095} burst:bytes{1..65535} src_gap:bytes dst_gap:bytes"
+_PAD = "left_pad:count{0..32} right_pad:count{0..32}"
 _SIDE = "count[0..65535]"
 
 ROWS = (
@@ -26,7 +27,7 @@ ROWS = (
     row(
         "data_move_pad",
         "dst:w src:r",
-        f"{_BURSTS} left_pad:count right_pad:count pad_value:value",
+        f"{_PADDED} {_PAD} pad_value:value",
         "",
         BY_ROUTE,
         access.padded_bursts,
@@ -48,7 +49,7 @@ ROWS = (
     row(
         "load2d",
         "dst:w src:r",
-        "index:fractals repeat:count src_stride:fractals dst_gap:fractals",
+        "index:fractals{0..65535} repeat:count{0..255} src_stride:fractals{0..65535} dst_gap:fractals{0..65535}",
         "transpose[0..1]",
         BY_ROUTE,
         access.fractals,
@@ -69,7 +70,7 @@ ROWS = (
     row(
         "vnchwconv",
         " ".join([f"dst{i}:w" for i in range(16)] + [f"src{i}:r" for i in range(16)]),
-        "repeat:count dst_rep:bytes src_rep:bytes",
+        f"repeat:count{{0..255}} dst_rep:bytes{{0..{LONG}}} src_rep:bytes{{0..{LONG}}}",
         "dst_high[0..1] src_high[0..1]",
         "V",
         access.rows_of_16,

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from ms_custom_ops.program.access import lanes as access
-from ms_custom_ops.program.isa.args import MASK, MASK_KIND, strides
+from ms_custom_ops.program.isa.args import LONG, MASK_KIND, strides
 from ms_custom_ops.program.isa.row import Row, row
 
-_ARGS = f"{MASK} dst_rep:bytes {strides('src')}"
+# vec_reduce_add makes a vcadd of up to 4095 repeats.
+_ARGS = f"mask0:mask mask1:mask repeat:count{{0..4095}} dst_rep:bytes{{0..{65535 * 256}}} {strides('src', rep=LONG)}"
 
 
 def _reduction(name: str, doc: str, attrs: str = "", start: str = "") -> Row:
@@ -47,7 +48,7 @@ ROWS = (
     row(
         "vreduce",
         "dst:w src0:r src1:r count:w",
-        "mask0:mask repeat:count src0_blk:bytes src0_rep:bytes src1_rep:bytes",
+        f"mask0:mask repeat:count{{0..65535}} {strides('src0', rep=LONG)} src1_rep:bytes{{0..{LONG}}}",
         "mask_kind[0,2,3] pattern[0..7]",
         "V",
         access.compaction,

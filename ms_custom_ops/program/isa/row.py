@@ -40,12 +40,14 @@ class OperandSpec:
 @dataclass(frozen=True)
 class ArgSpec:
     """A run-time argument. ``kind`` is one of :data:`KINDS`; ``low`` to ``high`` (inclusive) where its range is
-    narrower than the kind."""
+    narrower than the kind. ``run``: the range of a value that is known only while running, as the hardware has it; what
+    is known while tracing was held to the rules of the method that was called."""
 
     name: str
     kind: str
     low: int | None = None
     high: int | None = None
+    run: tuple[int, int] | None = None
 
     @property
     def is_value(self) -> bool:
@@ -77,6 +79,18 @@ class AttrSpec:
         if not self.values:
             return f"{self.low} to {self.high}"
         return f"{', '.join(map(str, self.values[:-1]))} or {self.values[-1]}"
+
+
+def start_align(scope: str, size: int, elements: int = 0) -> int:
+    """Bytes to which the start of an operand must be aligned; ``size`` is its dtype's size in bytes, ``elements`` what
+    its row says of UB."""
+    if scope == "ub" and elements:
+        return elements * size
+    if scope in ("ub", "l1"):
+        return 32
+    if scope == "l0c":
+        return 1024 if size == 4 else 512
+    return {"gm": 1, "smask": 32, "bt": 64}.get(scope, 512)
 
 
 class UnknownRouteError(ValueError):
@@ -142,7 +156,7 @@ class Row:
 
 
 _OPERAND = re.compile(r"(\w+):(rw?|w)(?:\[(any|!?\w+)\])?")
-_ARG = re.compile(r"(\w+):(\w+)(?:\[(\d+)\.\.(\d+)\])?")
+_ARG = re.compile(r"(\w+):(\w+)(?:\[(\d+)\.\.(\d+)\])?(?:\{(\d+)\.\.(\d+)\})?")
 _ATTR = re.compile(r"(\w+)\[(\d+)\.\.(\d+)\]|(\w+)\[(\d+(?:,\d+)+)\]")
 
 
@@ -163,10 +177,11 @@ def _operand(row: str, word: str) -> OperandSpec:
 
 
 def _argument(row: str, word: str) -> ArgSpec:
-    name, kind, low, high = _parsed(_ARG, row, word).groups()
+    name, kind, low, high, first, last = _parsed(_ARG, row, word).groups()
     if kind not in KINDS:
         raise ValueError(f"row {row}: kind of {name} is {kind}; accepted: {', '.join(KINDS)}")
-    return ArgSpec(name, kind, int(low), int(high)) if high else ArgSpec(name, kind)
+    run = (int(first), int(last)) if last else None
+    return ArgSpec(name, kind, int(low) if high else None, int(high) if high else None, run)
 
 
 def _attribute(row: str, word: str) -> AttrSpec:
@@ -192,8 +207,8 @@ def row(
 
     ``operands``: ``name:mark``, mark r, w or rw, then ``[any]`` where the place is known only while running, ``[8]``
     where it may start at any multiple of 8 elements, or ``[attr]``, ``[!attr]`` where an rw operand is read only with,
-    without that attribute. ``args``: ``name:kind``, ``name:kind[low..high]``. ``attrs``: ``name[low..high]`` or
-    ``name[a,b,c]``.
+    without that attribute. ``args``: ``name:kind``, ``name:kind[low..high]``, ``name:kind{low..high}`` (known only
+    while running). ``attrs``: ``name[low..high]`` or ``name[a,b,c]``.
     """
     return Row(
         name,

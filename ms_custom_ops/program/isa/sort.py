@@ -6,7 +6,7 @@ from __future__ import annotations
 from ms_custom_ops.program.access import groups as access
 from ms_custom_ops.program.isa.row import row
 
-_REPEAT = "repeat:count"
+_REPEAT = "repeat:count{0..255}"
 
 ROWS = (
     row(
@@ -50,7 +50,7 @@ ROWS = (
     row(
         "vmrgsort",
         "dst:w src0:r src1:r src2:r src3:r sr:w",
-        "len0:count len1:count len2:count len3:count repeat:count",
+        f"{' '.join(f'len{i}:count{{0..65535}}' for i in range(4))} {_REPEAT}",
         "lists[1..4] suspend[0..1] record[0..1]",
         "V",
         access.merge,

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ms_custom_ops.program.access import lanes as access
-from ms_custom_ops.program.isa.args import MASK, MASK_KIND, strides
+from ms_custom_ops.program.isa.args import LONG, MASK, MASK_KIND, strides
 from ms_custom_ops.program.isa.row import Row, row
 
 _UNARY = f"{MASK} {strides('dst', 'src')}"
@@ -31,8 +31,10 @@ _PLAIN = [
             "vsqrt": "sqrt x",
             "vrsqrt": "1/sqrt x",
             "vnot": "bitwise not (16-bit integers)",
-            "vcopy": "dst = src, bit for bit",
         },
+    ),
+    *_lanewise(
+        "dst:w src:r", f"{MASK} {strides('dst', 'src', rep=LONG)}", "unary", {"vcopy": "dst = src, bit for bit"}
     ),
     *_lanewise(
         "dst:w src0:r src1:r",
@@ -143,7 +145,7 @@ _OTHER = [
     row(
         "vcmpv",
         "dst:w src0:r src1:r",
-        f"repeat:count {strides('src0', 'src1')}",
+        f"repeat:count{{0..255}} {strides('src0', 'src1')}",
         "compare[0..5]",
         "V",
         access.compare,
@@ -153,7 +155,7 @@ _OTHER = [
     row(
         "vcmpvs",
         "dst:w src:r",
-        f"repeat:count scalar:value {strides('src')}",
+        f"repeat:count{{0..255}} scalar:value {strides('src')}",
         "compare[0..5]",
         "V",
         access.compare,
