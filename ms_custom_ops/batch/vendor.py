@@ -78,13 +78,14 @@ def {op}({parameters}kernel_name="{kernel_name}"):
 def ops_info(spec: OpSpec) -> dict[str, Any]:
     """Entry of an op in an op information file."""
     entry: dict[str, Any] = {}
-    for what, items in (("input", spec.tensors), ("output", spec.returns)):
-        for index, item in enumerate(items):
-            names = [CODE_TO_NAME[row.codes[item.name]] for row in spec.dtype_rows]
+    inputs = [(arg.name, arg.optional) for arg in spec.tensors]
+    for what, items in (("input", inputs), ("output", [(ret.name, False) for ret in spec.returns])):
+        for index, (item, optional) in enumerate(items):
+            names = [CODE_TO_NAME[row.codes[item]] for row in spec.dtype_rows]
             entry[f"{what}{index}"] = {
-                "name": item.name, "dtype": ",".join(_CANN_DTYPES.get(name, name) for name in names),
+                "name": item, "dtype": ",".join(_CANN_DTYPES.get(name, name) for name in names),
                 "format": ",".join(["ND"] * len(names)), "shape": "all",
-                "paramType": "optional" if getattr(item, "optional", False) else "required",
+                "paramType": "optional" if optional else "required",
             }  # fmt: skip
     for arg in spec.attributes:
         value = str(arg.default).lower() if arg.kind == "bool" else str(arg.default)

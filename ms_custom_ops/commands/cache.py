@@ -39,11 +39,13 @@ def size(as_json: bool) -> None:
 
     folder = _folder()
     found = entries(folder)
-    about = {"folder": str(folder), "programs": len(found), "bytes": sum(e.size for e in found),
-             "limit_bytes": config().cache_limit_bytes}  # fmt: skip
-    limit = f"limit {about['limit_bytes'] / 2**20:.0f} MiB" if about["limit_bytes"] else "no limit"
-    click.echo(json.dumps(about) if as_json
-               else f"{folder}: {len(found)} Programs, {about['bytes'] / 2**20:.1f} MiB, {limit}")  # fmt: skip
+    total, most = sum(e.size for e in found), config().cache_limit_bytes
+    if as_json:
+        about = {"folder": str(folder), "programs": len(found), "bytes": total, "limit_bytes": most}
+        click.echo(json.dumps(about))
+        return
+    limit = f"limit {most / 2**20:.0f} MiB" if most else "no limit"
+    click.echo(f"{folder}: {len(found)} Programs, {total / 2**20:.1f} MiB, {limit}")
 
 
 @command.command("list")

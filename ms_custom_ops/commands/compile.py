@@ -58,14 +58,12 @@ def command(
     items = items_of(registry, names, socs)
     start = time.perf_counter()
     with tqdm(total=len(items), unit="case", disable=None, leave=False) as bar:
-        outcome = compile_items(
-            items,
-            ProgramCache(folder),
-            jobs,
-            scheduler,
-            tuple(str(f) for f in scope.folders),
-            lambda count: bar.update(count) and None,
-        )
+
+        def progress(count: int) -> None:
+            bar.update(count)
+
+        folders = tuple(str(f) for f in scope.folders)
+        outcome = compile_items(items, ProgramCache(folder), jobs, scheduler, folders, progress)
     path = write_manifest(outcome, folder)
     if as_json:
         click.echo(json.dumps(outcome.manifest(), indent=1))

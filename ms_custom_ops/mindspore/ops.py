@@ -5,7 +5,7 @@ one."""
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ms_custom_ops.errors import OpInfoError, describe
 from ms_custom_ops.mindspore.alibi import alibi_slopes
@@ -34,9 +34,6 @@ from ms_custom_ops.mindspore.sparse_attention import (
 )
 from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
 from ms_custom_ops.registry import OpPackage, packages
-
-if TYPE_CHECKING:
-    from ms_custom_ops.mco_generated_ops import *  # noqa: F403  # those without a public function of their own
 
 __all__ = [
     "alibi_slopes",

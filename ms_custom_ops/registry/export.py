@@ -139,8 +139,8 @@ def public_table(spec: OpSpec, public: PublicSpec) -> list[str]:
         given = f"with {ret.present_if}" if ret.present_if else "always"
         lines.append(f"| {ret.name} | {_cell(_forms(ret.shapes))} | {ret.dtype_from} | {given} |")
     lines += ["", *(f"* `{item.expr.text}`: {item.msg}" for item in public.constraints)]
-    text = ast.get_docstring(found) if found is not None else None
-    return [*lines, "", "```text", text, "```"] if text else lines
+    docstring = ast.get_docstring(found) if found is not None else None
+    return [*lines, "", "```text", docstring, "```"] if docstring else lines
 
 
 def _forms(shapes: Any) -> str:

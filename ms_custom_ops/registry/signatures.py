@@ -23,7 +23,8 @@ def check_entry(spec: OpSpec, file: Path, name: str) -> Found:
     if function is None or function.decorator_list or function.args.vararg:
         return []
     given = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
-    wanted = [item.name for item in (*spec.tensors, *spec.returns, *spec.attributes)] + ["kernel_name"]
+    wanted = [a.name for a in spec.tensors] + [r.name for r in spec.returns] + [a.name for a in spec.attributes]
+    wanted.append("kernel_name")
     if len(given) == 1 or len(given) == len(wanted):
         return []
     return [
