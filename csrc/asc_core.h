@@ -140,7 +140,8 @@ class AscCore {
   Core* core = nullptr;
   Worker* worker = nullptr;
   bool ended = false, failed = false;
-  Ready ready;  // null: it runs
+  Ready ready;          // null: it runs
+  bool pauses = false;  // it only lets others go on
   std::string waits_for;
   Place waits_at;
   std::string error;

@@ -157,14 +157,11 @@ void Launch::check_end(AscCore& core) {
 
 // Under the lock: the core has come back to its thread.
 void Launch::after(Worker& w, AscCore& core) {
-  if (!core.ended) {
-    probing = false;  // a core that waits, waits for others to run
-    return;
-  }
+  if (wanted_kind < 0) probing = false;  // a core that waits, waits for others to run
+  if (!core.ended) return;
   if (!core.failed) check_end(core);
   if (core.fault_at) core.error += " [" + code_place(core.fault_at) + "]";
   if (core.failed) note_error(core.number, core.error);
-  probing = false;
   w.cores.erase(std::find(w.cores.begin(), w.cores.end(), &core));
   w.seats.push_back(std::move(core.seat));
   core.core = nullptr;
@@ -203,6 +200,19 @@ void Launch::deadlock() {
   note_error(first, text);
 }
 
+// A core of this thread that can go on; those that only pause come after cores that have not begun.
+AscCore* Launch::take_ready(Worker& w, bool pauses) {
+  for (size_t i = 0; i < w.cores.size(); ++i) {
+    AscCore* core = w.cores[i];
+    if (!core->ready || core->pauses != pauses || !core->ready(true)) continue;
+    core->ready = nullptr;
+    core->pauses = false;
+    std::rotate(w.cores.begin(), w.cores.begin() + long(i) + 1, w.cores.end());
+    return core;
+  }
+  return nullptr;
+}
+
 AscCore* Launch::next_core(Worker& w, std::unique_lock<std::mutex>& lock) {
   for (;;) {
     if (error_core_ != INT32_MAX || wanted_kind >= 0) {
@@ -210,13 +220,7 @@ AscCore* Launch::next_core(Worker& w, std::unique_lock<std::mutex>& lock) {
       abandon(w);
       if (wanted_kind >= 0 || started_ >= cores.size()) return nullptr;
     }
-    for (AscCore* core : w.cores) {
-      if (core->ready && core->ready(true)) {
-        core->ready = nullptr;
-        std::rotate(w.cores.begin(), std::find(w.cores.begin(), w.cores.end(), core) + 1, w.cores.end());
-        return core;
-      }
-    }
+    if (AscCore* core = take_ready(w, false)) return core;
     if (started_ < cores.size() && !(probing && started_ > 0)) {
       const size_t at = spec.reverse ? cores.size() - 1 - started_ : started_;
       ++started_;
@@ -227,6 +231,7 @@ AscCore* Launch::next_core(Worker& w, std::unique_lock<std::mutex>& lock) {
       begin(w, *cores[at]);
       return cores[at].get();
     }
+    if (AscCore* core = take_ready(w, true)) return core;
     if (started_ >= cores.size() && w.cores.empty()) return nullptr;
     if (running_ == 0 && started_ >= cores.size()) {
       bool can_go_on = false;

@@ -76,6 +76,7 @@ class Launch {
  private:
   void make_cores();
   void work();
+  AscCore* take_ready(Worker& w, bool pauses);
   AscCore* next_core(Worker& w, std::unique_lock<std::mutex>& lock);
   void begin(Worker& w, AscCore& core);
   void step(Worker& w, AscCore& core);

@@ -174,6 +174,8 @@ void mco_asc_pause(void) {
   auto& core = here("pause");
   if (core.launch.cores.size() < 2) return;
   const mco_asc_where where = {"a loop that looks at GM", nullptr, 0};
+  core.look(where);
+  core.pauses = true;
   core.wait(where, "for other cores", [](bool) { return true; });
 }
 

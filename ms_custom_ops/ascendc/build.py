@@ -110,7 +110,7 @@ def _find_entry(entry: str | None, texts: dict[Path, str]) -> tuple[str, Path]:
             return entry, path
     if not re.fullmatch(r"[A-Za-z_]\w*", last):
         raise AscendcBuildError(describe("ascendc.build", "entry", repr(entry), "the name of a function"))
-    word = re.compile(rf"\b{last}\b")  # stamped out by a macro, or in a header
+    word = re.compile(rf"\b{last}\b|__global__[^;{{]*##")  # in a header, or stamped out by a macro
     holding = [path for path, text in bare.items() if word.search(text)]
     if holding or (len(texts) == 1 and not names):
         return entry, (holding or list(texts))[0]

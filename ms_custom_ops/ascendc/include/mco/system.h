@@ -178,6 +178,32 @@ inline void IBWait(const GlobalTensor<int32_t>& gm, const LocalTensor<int32_t>&,
   mco_asc_wake();
 }
 
+// Blocks one after another.
+inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gm, LocalTensor<int32_t>& ub,
+                                          mco_asc::Where where = mco_asc::Where::here()) {
+  const mco_asc_where here = where.of("InitDetermineComputeWorkspace");
+  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), GetBlockIdx() * 32,
+                                          MCO_ASC_GM | MCO_ASC_WRITE, here.call, where);
+  (void)ub;
+  __atomic_store_n(at, GetBlockIdx() ? 0 : 1, __ATOMIC_RELEASE);
+  mco_asc_sync_all(&here, MCO_ASC_ALL_VECTOR, 0);
+}
+inline void WaitPreBlock(GlobalTensor<int32_t>& gm, LocalTensor<int32_t>&,
+                         mco_asc::Where where = mco_asc::Where::here()) {
+  const mco_asc_where here = where.of("WaitPreBlock");
+  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), GetBlockIdx() * 32,
+                                          MCO_ASC_GM | MCO_ASC_WRITE, here.call, where);
+  mco_asc_wait_word(&here, at, 1, 1);
+}
+inline void NotifyNextBlock(GlobalTensor<int32_t>& gm, LocalTensor<int32_t>&,
+                            mco_asc::Where where = mco_asc::Where::here()) {
+  const int64_t next = (GetBlockIdx() + 1) % GetBlockNum();
+  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), next * 32, MCO_ASC_GM | MCO_ASC_WRITE,
+                                          "NotifyNextBlock", where);
+  __atomic_store_n(at, 1, __ATOMIC_RELEASE);
+  mco_asc_wake();
+}
+
 // Workspace: what the system takes of it comes first.
 constexpr int64_t mco_system_workspace = int64_t(16) << 20;
 inline uint8_t* GetUserWorkspace(GM_ADDR workspace) { return workspace ? workspace + mco_system_workspace : nullptr; }

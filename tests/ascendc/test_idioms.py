@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Habits of public kernels, and order between cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from asc_cases import need_ascendc
+
+from ms_custom_ops import ascendc
+from ms_custom_ops.errors import AscendcError
+
+need_ascendc()
+
+HERE = Path(__file__).parent
+X = np.arange(64, dtype=np.int32)
+IDIOMS = {
+    "types of a build": (1, np.float32, np.full(64, 1.5)),
+    "tiling keys": (2, np.int32, np.full(64, 7)),
+    "the mask register": (3, np.int32, np.full(64, 6)),
+    "reductions in place": (4, np.float32, np.arange(512).reshape(32, 16).sum(1)),
+    "a tensor never set": (5, np.float16, np.array([3, 4, *[3] * 62])),
+    "a pipe again and again": (6, np.float32, np.repeat(np.arange(8) + 2.5, 8)),
+    "scratch, pointers, intrinsics": (7, np.int32, np.array([4, *[5] * 63])),
+}
+
+
+@pytest.fixture(scope="module")
+def idioms():
+    return ascendc.build(HERE / "idioms.cpp", entry="idioms", defines="DTYPE_X=float")
+
+
+@pytest.mark.parametrize("name", IDIOMS)
+def test_idioms(idioms, name):
+    key, dtype, wanted = IDIOMS[name]
+    out = np.zeros(64, dtype)
+    tiling = np.array([3], np.uint32).tobytes() + np.array([1.5, 2.5, 3.5], np.float32).tobytes()
+    idioms(1, X, out, tiling=tiling, tiling_key=key, workspace=64)
+    assert (out[: len(wanted)] == wanted).all()
+
+
+@pytest.mark.parametrize("name, dtype", [("half", np.float16), ("bfloat16_t", np.uint16)])
+def test_kernels_that_a_macro_stamps_out(name, dtype):
+    kernel = ascendc.build(HERE / "idioms.cpp", entry=f"stamped_{name}", defines="DTYPE_X=float")
+    out = np.zeros(32, dtype)
+    kernel(1, out, 32, 1.5)
+    assert (out == (1.5 if name == "half" else 0x3FC0)).all()
+
+
+@pytest.fixture(scope="module")
+def synced():
+    return ascendc.build(HERE / "sync.cpp", entry="synced")
+
+
+@pytest.mark.parametrize("options", [{"threads": 1}, {"threads": 2}, {"threads": 1, "reverse": True}])
+@pytest.mark.parametrize("which", range(6))
+def test_order_between_cores(synced, which, options):
+    n = 48
+    out, flags = np.zeros((2 * n, 8), np.int32), np.zeros((n + 1) * 8, np.int32)
+    synced(n, out, flags, which, **options)
+    me = np.arange(n)
+    wanted = {0: np.roll(me, 2) + 201, 1: np.roll(me, 2) + 201, 2: me + 1, 3: me[::-1] + 1, 4: me, 5: np.array([7])}[
+        which
+    ]
+    assert (out[: len(wanted), 0] == wanted).all()
+    assert which != 4 or (out[n:, 0] == me[::-1]).all()
+
+
+def test_atomic_adds_of_floats(synced):
+    out = np.zeros(64, np.float32)
+    synced(48, out, np.zeros(8, np.int32), 6)
+    me = np.arange(48)
+    np.testing.assert_allclose(out[:8], 3 * (1 + me * 1e-7 * 2.0 ** (me % 20)).sum(), rtol=1e-5)
+
+
+def test_blocks_one_after_another(synced):
+    out, flags = np.zeros((16, 8), np.int32), np.zeros(1024, np.int32)
+    synced(16, out, flags, 7, reverse=True)
+    assert (out[:, 0] == 2 * np.arange(1, 17)).all()
+
+
+@pytest.mark.parametrize("options", [{"threads": 1}, {"threads": 2, "reverse": True}])
+def test_cube_and_vector_cores_of_a_block(options):
+    n = 24
+    out = np.zeros(5 * n, np.int32)
+    ascendc.build(HERE / "sync.cpp", entry="mixed")(n, out, **options)
+    vector = np.arange(2 * n)
+    assert (out[n : 3 * n] == 10 * vector + vector % 2).all()
+    sums = (10 * vector + vector % 2).reshape(n, 2).sum(1)
+    assert (out[:n] == sums).all() and (out[3 * n :] == np.repeat(sums, 2) + 4).all()
+
+
+def test_a_wait_for_nobody_says_who_waits_for_what(synced):
+    with pytest.raises(AscendcError) as caught:
+        synced(2, np.zeros((4, 8), np.int32), np.full(32, 5, np.int32), 2)
+    text = str(caught.value)
+    assert text.startswith("synced: no core can go on: AIV core 0 waits in IBSet: for a word in GM to become 0 [")
+    assert f"{HERE / 'sync.cpp'}:39]; AIV core 1 waits in IBWait: for a word in GM to become 1 [" in text
