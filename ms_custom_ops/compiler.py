@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ms_custom_ops import tuned
 from ms_custom_ops.cache import content_key, default_cache
 from ms_custom_ops.errors import EngineError, OpArgumentError, describe
 from ms_custom_ops.program import codec, ir
@@ -138,6 +139,8 @@ def key_prefix(spec: OpSpec, attrs: Mapping[str, Any], present: Sequence[str], s
         "attrs": dict(attrs),
         "present": list(present),
     }
+    if choices := tuned.digest(spec.name):
+        parts["tuned"] = choices
     if impl != TIK:
         from ms_custom_ops.compile_launch import sources_digest
 

@@ -8,8 +8,9 @@ public TIK package, ``wukong`` its 64x64 tiles (all keys in one block when there
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
+from ms_custom_ops import tuned
 from ms_custom_ops.errors import BudgetError, TilingError
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
 from ms_custom_ops.tiling.budget import BufferSpec, align, fits, require
@@ -23,6 +24,7 @@ STRATEGIES = ("auto", "sparse", "wukong", "xunfei")
 _WUKONG_BLOCK = 64
 _WUKONG_SINGLE_KV = 77
 _SIDES = (128, 64, 32, 16)
+_TUNED_SIDES = range(16, 129, 16)
 _F32_LANES = VECTOR_REPEAT_BYTES // 4
 BuffersOf = Callable[["AttentionProblem", int, int], tuple[BufferSpec, ...]]
 
@@ -303,6 +305,29 @@ def _fitting(p: AttentionProblem, soc: Soc, buffers_of: BuffersOf) -> dict[str, 
     return found | {name: tile for name, tile in tiles.items() if fits(buffers_of(p, *tile), soc)}
 
 
+def _choices(p: AttentionProblem, soc: Soc, buffers_of: BuffersOf) -> list[tuned.Choice]:
+    """Tiles that fit, for ``ms-custom-ops tune``."""
+    rows, cols = (sorted({min(s, align(length)) for s in _TUNED_SIDES}) for length in (p.q_len, p.kv_len))
+    return [
+        {"q_block": r, "kv_block": c}
+        for r in rows
+        for c in cols
+        if not (p.block_sparse and (SPARSE_BLOCK % r or SPARSE_BLOCK % c)) and fits(buffers_of(p, r, c), soc)
+    ]
+
+
+def _tuned(op: str, p: AttentionProblem, soc: Soc, strategy: str, buffers_of: BuffersOf) -> tuple[int, int]:
+    """(Br, Bc): of ``auto`` what ``ms-custom-ops tune`` found, where it did."""
+    if strategy == "auto":
+        found = tuned.choose(op, soc.name, asdict(p), lambda: _choices(p, soc, buffers_of))
+        if found is not None:
+            br, bc = found["q_block"], found["kv_block"]
+            accepted = f"a tile that tune finds; ms-custom-ops tune {op} --forget drops this one"
+            require(buffers_of(p, br, bc), soc, f"{op}: the stored tile {br}x{bc}", accepted)
+            return br, bc
+    return _choose(p, soc, strategy, buffers_of)
+
+
 def _choose(p: AttentionProblem, soc: Soc, strategy: str, buffers_of: BuffersOf) -> tuple[int, int]:
     if strategy not in STRATEGIES:
         raise TilingError(f"flash_attention: tiling_stgy_name is {strategy!r}; accepted: {', '.join(STRATEGIES)}")
@@ -322,7 +347,7 @@ def plan_forward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> Atten
 
     Raises BudgetError when a named strategy does not fit the chip, TilingError for an unknown strategy.
     """
-    br, bc = _choose(p, soc, strategy, forward_buffers)
+    br, bc = _tuned("flash_attention", p, soc, strategy, forward_buffers)
     tasks = p.batch * p.q_heads * -(-p.q_len // br)
     buffers = ahead_buffers(p, br, bc)
     ahead = p.kv_len >= 2 * bc and bc >= 2 * CUBE_BLOCK and fits(buffers, soc)
@@ -336,7 +361,7 @@ def plan_backward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> Atte
 
     Raises BudgetError when a named strategy does not fit the chip, TilingError for an unknown strategy.
     """
-    br, bc = _choose(p, soc, strategy, backward_buffers)
+    br, bc = _tuned("flash_attention_grad", p, soc, strategy, backward_buffers)
     buffers = tuple(
         replace(b, elements=br * p.head_dim) if b.name == "dq_sum" else b for b in backward_buffers(p, br, bc)
     )
