@@ -15,7 +15,7 @@ constexpr uint32_t TURN = 16;
 constexpr uint32_t FRACTAL = TURN * TURN;
 constexpr uint32_t LANES = 64;  // floats of one repeat
 constexpr uint32_t FLOATS = 8;  // of a block
-constexpr uint32_t PART = 16;   // rows of the output that are added at a time
+constexpr uint32_t PART = 4096;  // elements of the output that are added at a time
 constexpr float MASKED = -3.0e38f;
 constexpr uint16_t SCORES_READY = 1, WEIGHTS_READY = 2, OUTPUT_READY = 3;
 
@@ -222,7 +222,7 @@ public:
         pipe->InitBuffer(scores_, 1, area * sizeof(float));
         pipe->InitBuffer(mask_, 1, t.maskPitch ? area * sizeof(half) : FLOATS * sizeof(float));
         pipe->InitBuffer(weights_, 1, area * sizeof(T));
-        pipe->InitBuffer(part_, 1, PART * t.width * sizeof(float));
+        pipe->InitBuffer(part_, 1, PART * sizeof(float));
         pipe->InitBuffer(wide_, area * sizeof(float));
         pipe->InitBuffer(sum_, HALF_TILE * t.width * sizeof(float));
         pipe->InitBuffer(rows_, ROWS * HALF_TILE * sizeof(float));
@@ -389,8 +389,9 @@ private:
     __aicore__ inline void AddOutput(uint32_t tile)
     {
         LocalTensor<float> sum = sum_.Get<float>();
-        for (uint32_t row = 0; row < count_; row += PART) {
-            const uint32_t area = Least(PART, count_ - row) * t_.width;
+        const uint32_t rows = PART / t_.width;
+        for (uint32_t row = 0; row < count_; row += rows) {
+            const uint32_t area = Least(rows, count_ - row) * t_.width;
             LocalTensor<float> part = part_.AllocTensor<float>();
             DataCopy(part, handed_.output[(tile % 2 * TILE + first_ + row) * t_.width], area);
             part_.EnQue(part);
