@@ -17,6 +17,7 @@ import ms_custom_ops.batch.compile as batch
 from ms_custom_ops import compiler
 from ms_custom_ops.cache import entries
 from ms_custom_ops.cli import main
+from ms_custom_ops.commands.new import KINDS, rendered
 
 VERBS = (
     "bench", "cache", "check", "compile", "doc", "doctor", "gen", "info", "install", "list", "new", "run", "test",
@@ -87,6 +88,20 @@ def test_new_in_the_repository_imports_absolutely(tmp_path, monkeypatch):
     assert '"ms_custom_ops.op_impl.thing.kernel:thing"' in (tmp_path / "op_info/thing.yaml").read_text()
     assert "load_package" not in (tmp_path / "tests/ops/test_thing.py").read_text()
     assert (tmp_path / "op_impl/thing/__init__.py").is_file()
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["repository", "folder"])
+def test_what_new_writes_is_in_the_form_of_this_project(tmp_path, inside):
+    pytest.importorskip("ruff")
+    for kind in KINDS:
+        for name, text in rendered(f"my_{kind}", kind, "tik", inside).items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text)
+    config = Path(__file__).resolve().parents[2] / "pyproject.toml"
+    for verb in (["check"], ["format", "--check"]):
+        command_line = [sys.executable, "-m", "ruff", *verb, "--config", str(config), str(tmp_path)]
+        done = subprocess.run(command_line, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.nightly
