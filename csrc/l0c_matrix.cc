@@ -54,6 +54,12 @@ void convert_panel(const Machine& m, const Convert& convert, uint8_t* to, const 
   }
 }
 
+// Rows of a panel, `bytes` of each `from_step`, to places `step` bytes apart.
+template <int64_t kBytes>
+void scatter(uint8_t* to, int64_t step, const uint8_t* from, int64_t from_step, int64_t rows) {
+  for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * step, from + r * from_step, size_t(kBytes));
+}
+
 }  // namespace
 
 void check_l0c_matrix(const Program& p, const Instr& in) {
@@ -107,8 +113,17 @@ void run_l0c_matrix(Machine& m, const Instr& in) {
     for (int64_t c = 0; c < x.columns; c += kFractalSide) {
       const int64_t room = std::min(kFractalSide, x.columns - c);
       const uint8_t* panel = from + n * from_next + c / kFractalSide * x.src_stride;
+      const bool plain = convert.quant == kNoQuant && !convert.relu && convert.src == convert.dst;
+      if (direct && !x.width && room == kFractalSide && plain) {
+        scatter<kFractalSide * 4>(out + c * x.dst_size, x.dst_stride, panel, kFractalSide * x.src_size, x.rows);
+        continue;
+      }
       convert_panel(m, convert, staged, panel, (x.rows - 1) * kFractalSide + room, word,
                     words ? words + c * 8 : nullptr, room);
+      if (direct && !x.width && room == kFractalSide && x.dst_size == 2) {
+        scatter<kFractalSide * 2>(out + c * 2, x.dst_stride, staged, kFractalSide * 2, x.rows);
+        continue;
+      }
       if (x.width == kFractalSide && room == kFractalSide) {
         put(out + x.dst_at(0, c), staged, x.rows * kFractalSide * x.dst_size);
         continue;

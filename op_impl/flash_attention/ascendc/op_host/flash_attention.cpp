@@ -1,67 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-// flash_attention for split cores: definition, shapes, tiling. What it leaves to the TIK kernel stands in the op_info
-// file (impl: ascendc: when:) and is refused here.
+// flash_attention for split cores (Ascend910B, Ascend910_93): definition, shapes, tiling.
 #include "flash_attention_tiling.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "register/op_def_registry.h"
 #include "tiling/platform/platform_ascendc.h"
 
 namespace optiling {
 namespace {
-constexpr uint32_t TILE = 128;  // queries and keys of a tile
-constexpr uint32_t TURN = 16;
-constexpr size_t QUERY = 0, KEY = 1, ATTN_MASK = 3;
-constexpr size_t OTHERS[] = {4, 5, 6, 7, 8, 9};  // optional inputs that the kernel does not know
-constexpr size_t SCALE = 0, KEEP_PROB = 1, SPARSE_MODE = 3;
-constexpr int64_t NONE = 0, CAUSAL = 3;
-
-uint32_t Align(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
+enum Input { QUERY, KEY, VALUE, ATTN_MASK, REAL_SHIFT, DROP_MASK, QUERY_LENGTHS, KEY_LENGTHS, SEED_WORDS, ROW_BOUNDS };
+enum Attribute { SCALE, KEEP_PROB, SEED, SPARSE_MODE, PRE_TOKENS, NEXT_TOKENS, PREV_BLOCKS, NEXT_BLOCKS };
+constexpr int64_t NONE = 0, CAUSAL = 3, BAND = 4;
+constexpr int64_t WINDOW = 128;      // rows and columns of a block of prev_block_num and next_block_num
+constexpr int64_t WIDE_HEAD = 128;   // beyond it half as many queries and keys at a time
+constexpr int64_t SLOTS = 2;         // of what cube and vector cores hand to each other
 }  // namespace
 
 static ge::graphStatus TilingFunc(gert::TilingContext* context)
 {
-    const gert::Shape& q = context->GetRequiredInputShape(QUERY)->GetStorageShape();
-    const gert::Shape& k = context->GetRequiredInputShape(KEY)->GetStorageShape();
+    const gert::Shape& query = context->GetInputShape(QUERY)->GetStorageShape();
+    const gert::Shape& key = context->GetInputShape(KEY)->GetStorageShape();
     const gert::RuntimeAttrs* attrs = context->GetAttrs();
-    const int64_t mode = *attrs->GetInt(SPARSE_MODE);
-    for (size_t input : OTHERS) {
-        if (context->GetOptionalInputShape(input) != nullptr) {
-            return ge::GRAPH_FAILED;
-        }
-    }
-    if (*attrs->GetFloat(KEEP_PROB) != 1.0f || (mode != NONE && mode != CAUSAL)) {
-        return ge::GRAPH_FAILED;
-    }
+    const double keep = *attrs->GetFloat(KEEP_PROB);
+    const bool dropMask = context->GetOptionalInputShape(DROP_MASK) != nullptr;
+    const bool seeded = !dropMask && keep < 1;
+    const int64_t batch = query.GetDim(0), heads = query.GetDim(1), queries = query.GetDim(2), depth = query.GetDim(3);
+    const bool wide = depth > WIDE_HEAD;
+    const int64_t queryBlock = wide ? 64 : 128, keyBlock = wide ? 64 : 128;
+    const int64_t tasks = batch * heads * ((queries + queryBlock - 1) / queryBlock);
+    auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
+    const int64_t cores = std::min<int64_t>(tasks, platform.GetCoreNumAic());
 
     FlashAttentionTilingData tiling;
-    const uint32_t heads = q.GetDim(0) * q.GetDim(1);
-    const uint32_t tiles = (q.GetDim(2) + TILE - 1) / TILE;
-    tiling.set_heads(heads);
-    tiling.set_headsOfBatch(q.GetDim(1));
-    tiling.set_group(q.GetDim(1) / k.GetDim(1));
-    tiling.set_queries(q.GetDim(2));
-    tiling.set_keys(k.GetDim(2));
-    tiling.set_width(q.GetDim(3));
-    tiling.set_statsPitch(Align(q.GetDim(2), TURN));
-    tiling.set_causal(mode == CAUSAL);
-    tiling.set_tiles(tiles);
+    tiling.set_queryHeads(heads);
+    tiling.set_keyHeads(key.GetDim(1));
+    tiling.set_queries(queries);
+    tiling.set_keys(key.GetDim(2));
+    tiling.set_headDim(depth);
+    tiling.set_tasks(tasks);
+    tiling.set_queryBlock(queryBlock);
+    tiling.set_keyBlock(keyBlock);
+    tiling.set_productBuffers(depth > WIDE_HEAD / 2 ? 1 : 2);
     tiling.set_scale(*attrs->GetFloat(SCALE));
+    tiling.set_keepScale(dropMask || seeded ? 1.0 / keep : 1.0);
+    tiling.set_seeded(seeded);
+    tiling.set_keepThreshold(keep * 4294967296.0 - 2147483648.0);
+    tiling.set_seed(*attrs->GetInt(SEED));
+    const int64_t mode = *attrs->GetInt(SPARSE_MODE);
+    tiling.set_hasUpper(mode != NONE);
+    tiling.set_hasLower(mode == BAND);
+    tiling.set_upper(mode == CAUSAL ? 0 : *attrs->GetInt(NEXT_TOKENS));
+    tiling.set_lower(*attrs->GetInt(PRE_TOKENS));
+    const int64_t blocks = (std::max(queries, key.GetDim(2)) + WINDOW - 1) / WINDOW;
+    const int64_t before = *attrs->GetInt(PREV_BLOCKS), after = *attrs->GetInt(NEXT_BLOCKS);
+    tiling.set_hasWindow(before < blocks || after < blocks);
+    tiling.set_previousBlocks(std::min(before, blocks));
+    tiling.set_nextBlocks(std::min(after, blocks));
     const gert::StorageShape* mask = context->GetOptionalInputShape(ATTN_MASK);
-    tiling.set_maskPitch(mask ? mask->GetStorageShape().GetDim(3) : 0);
-    tiling.set_maskBatches(mask ? mask->GetStorageShape().GetDim(0) : 1);
-    tiling.set_maskHeads(mask ? mask->GetStorageShape().GetDim(1) : 1);
+    tiling.set_maskBatches(mask ? mask->GetStorageShape().GetDim(0) : 0);
+    tiling.set_maskHeads(mask ? mask->GetStorageShape().GetDim(1) : 0);
+    const gert::StorageShape* shift = context->GetOptionalInputShape(REAL_SHIFT);
+    tiling.set_shiftRows(shift ? shift->GetStorageShape().GetDim(2) : 0);
     tiling.SaveToBuffer(context->GetRawTilingData()->GetData(), context->GetRawTilingData()->GetCapacity());
     context->GetRawTilingData()->SetDataSize(tiling.GetDataSize());
-
-    // Of each block twice: scores, weights, and a part of the output, which cube and vector cores hand each other.
-    auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
-    const uint32_t blocks = std::min(heads * tiles, platform.GetCoreNumAic());
-    const size_t handed = 2 * TILE * (TILE * (sizeof(float) + sizeof(uint16_t)) + q.GetDim(3) * sizeof(float));
-    context->SetBlockDim(blocks);
-    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + blocks * handed;
+    context->SetBlockDim(cores);
+    const int64_t tile = queryBlock * (keyBlock * (sizeof(float) + sizeof(uint16_t)) + depth * sizeof(float));
+    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + cores * SLOTS * tile;
     return ge::GRAPH_SUCCESS;
 }
 }  // namespace optiling
@@ -69,20 +74,23 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
 namespace ge {
 static graphStatus InferShape(gert::InferShapeContext* context)
 {
-    const gert::Shape& q = *context->GetRequiredInputShape(optiling::QUERY);
-    *context->GetOutputShape(0) = q;
-    for (size_t statistics : {1, 2}) {
-        *context->GetOutputShape(statistics) = {q.GetDim(0), q.GetDim(1), optiling::Align(q.GetDim(2), optiling::TURN)};
+    const gert::Shape* query = context->GetInputShape(0);
+    *context->GetOutputShape(0) = *query;
+    for (int i = 1; i <= 2; ++i) {
+        gert::Shape* statistics = context->GetOutputShape(i);
+        statistics->SetDimNum(3);
+        statistics->SetDim(0, query->GetDim(0));
+        statistics->SetDim(1, query->GetDim(1));
+        statistics->SetDim(2, (query->GetDim(2) + 15) / 16 * 16);
     }
     return GRAPH_SUCCESS;
 }
 
 static graphStatus InferDataType(gert::InferDataTypeContext* context)
 {
-    context->SetOutputDataType(0, context->GetRequiredInputDataType(optiling::QUERY));
+    context->SetOutputDataType(0, context->GetInputDataType(0));
     context->SetOutputDataType(1, ge::DT_FLOAT);
-    context->SetOutputDataType(2, ge::DT_FLOAT);
-    return GRAPH_SUCCESS;
+    return context->SetOutputDataType(2, ge::DT_FLOAT);
 }
 }  // namespace ge
 
@@ -91,21 +99,19 @@ class FlashAttention : public OpDef {
 public:
     explicit FlashAttention(const char* name) : OpDef(name)
     {
-        const std::vector<ge::DataType> own = {ge::DT_FLOAT16, ge::DT_BF16};
-        const std::vector<ge::DataType> half = {ge::DT_FLOAT16, ge::DT_FLOAT16};
-        const std::vector<ge::DataType> numbers = {ge::DT_INT32, ge::DT_INT32};
-        const std::vector<ge::DataType> floats = {ge::DT_FLOAT, ge::DT_FLOAT};
-        const std::vector<ge::Format> formats = {ge::FORMAT_ND, ge::FORMAT_ND};
+        const std::vector<ge::DataType> values = {ge::DT_FLOAT16, ge::DT_BF16};
+        const std::vector<ge::DataType> masks(2, ge::DT_FLOAT16), integers(2, ge::DT_INT32), floats(2, ge::DT_FLOAT);
+        const std::vector<ge::Format> formats(2, ge::FORMAT_ND);
         for (const char* input : {"query", "key", "value"}) {
-            this->Input(input).ParamType(REQUIRED).DataType(own).Format(formats);
+            this->Input(input).ParamType(REQUIRED).DataType(values).Format(formats);
         }
-        const std::pair<const char*, std::vector<ge::DataType>> optional[] = {
-            {"attn_mask", half},          {"real_shift", own},          {"drop_mask", half},    {"actual_seq_qlen", numbers},
-            {"actual_seq_kvlen", numbers}, {"seed_words", numbers}, {"row_bounds", numbers}};
-        for (const auto& input : optional) {
-            this->Input(input.first).ParamType(OPTIONAL).DataType(input.second).Format(formats);
+        this->Input("attn_mask").ParamType(OPTIONAL).DataType(masks).Format(formats);
+        this->Input("real_shift").ParamType(OPTIONAL).DataType(values).Format(formats);
+        this->Input("drop_mask").ParamType(OPTIONAL).DataType(masks).Format(formats);
+        for (const char* input : {"actual_seq_qlen", "actual_seq_kvlen", "seed_words", "row_bounds"}) {
+            this->Input(input).ParamType(OPTIONAL).DataType(integers).Format(formats);
         }
-        this->Output("attention_out").ParamType(REQUIRED).DataType(own).Format(formats);
+        this->Output("attention_out").ParamType(REQUIRED).DataType(values).Format(formats);
         this->Output("softmax_max").ParamType(REQUIRED).DataType(floats).Format(formats);
         this->Output("softmax_sum").ParamType(REQUIRED).DataType(floats).Format(formats);
         this->Attr("scale_value").AttrType(OPTIONAL).Float(1.0);

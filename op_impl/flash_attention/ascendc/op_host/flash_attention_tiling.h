@@ -6,19 +6,30 @@
 
 namespace optiling {
 BEGIN_TILING_DATA_DEF(FlashAttentionTilingData)
-TILING_DATA_FIELD_DEF(uint32_t, heads);       // B * N1
-TILING_DATA_FIELD_DEF(uint32_t, headsOfBatch);  // N1
-TILING_DATA_FIELD_DEF(uint32_t, group);       // query heads that share keys
-TILING_DATA_FIELD_DEF(uint32_t, queries);     // S1
-TILING_DATA_FIELD_DEF(uint32_t, keys);        // S2
-TILING_DATA_FIELD_DEF(uint32_t, width);       // D
-TILING_DATA_FIELD_DEF(uint32_t, statsPitch);  // S1 rounded up, a row of softmax_max
-TILING_DATA_FIELD_DEF(uint32_t, maskPitch);   // S2 rounded up, a row of attn_mask; 0 without one
-TILING_DATA_FIELD_DEF(uint32_t, maskBatches); // matrices of attn_mask: 1, or one for each batch
-TILING_DATA_FIELD_DEF(uint32_t, maskHeads);   // and 1, or one for each head
-TILING_DATA_FIELD_DEF(uint32_t, causal);
-TILING_DATA_FIELD_DEF(uint32_t, tiles);       // of 128 queries, of one head
+TILING_DATA_FIELD_DEF(int32_t, queryHeads);
+TILING_DATA_FIELD_DEF(int32_t, keyHeads);
+TILING_DATA_FIELD_DEF(int32_t, queries);
+TILING_DATA_FIELD_DEF(int32_t, keys);
+TILING_DATA_FIELD_DEF(int32_t, headDim);
+TILING_DATA_FIELD_DEF(int32_t, tasks);          // blocks of queries of all heads
+TILING_DATA_FIELD_DEF(int32_t, queryBlock);     // queries of a task, half of them for each vector core
+TILING_DATA_FIELD_DEF(int32_t, keyBlock);       // keys of a step
+TILING_DATA_FIELD_DEF(int32_t, productBuffers);
 TILING_DATA_FIELD_DEF(float, scale);
+TILING_DATA_FIELD_DEF(float, keepScale);        // on the output: 1 / keep_prob
+TILING_DATA_FIELD_DEF(int32_t, hasUpper);       // a query sees keys up to its diagonal + upper
+TILING_DATA_FIELD_DEF(int32_t, hasLower);       // and from its diagonal - lower
+TILING_DATA_FIELD_DEF(int32_t, upper);
+TILING_DATA_FIELD_DEF(int32_t, lower);
+TILING_DATA_FIELD_DEF(int32_t, hasWindow);      // of blocks of 128
+TILING_DATA_FIELD_DEF(int32_t, previousBlocks);
+TILING_DATA_FIELD_DEF(int32_t, nextBlocks);
+TILING_DATA_FIELD_DEF(int32_t, maskBatches);    // 0: there is no mask
+TILING_DATA_FIELD_DEF(int32_t, maskHeads);
+TILING_DATA_FIELD_DEF(int32_t, shiftRows);      // 0: there is no real_shift
+TILING_DATA_FIELD_DEF(int32_t, seeded);         // dropout by a counter
+TILING_DATA_FIELD_DEF(float, keepThreshold);    // words below it keep their weight
+TILING_DATA_FIELD_DEF(int64_t, seed);
 END_TILING_DATA_DEF;
 
 REGISTER_TILING_DATA_CLASS(FlashAttention, FlashAttentionTilingData)

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cube core of a block: scores = query @ key^T, product = weights @ value, one block of keys ahead of the vectors.
+#ifndef ATTENTION_CUBE_H
+#define ATTENTION_CUBE_H
+
+#include "attention_task.h"
+
+template <typename T>
+class AttentionCube {
+public:
+    __aicore__ inline AttentionCube(TPipe* pipe, const FlashAttentionTilingData& tiling) : pipe_(pipe), t_(tiling) {}
+
+    __aicore__ inline void Init(GM_ADDR query, GM_ADDR key, GM_ADDR value, GM_ADDR workspace)
+    {
+        query_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(query));
+        key_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(key));
+        value_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(value));
+        exchange_.Init(workspace, t_, GetBlockIdx(), GetBlockNum());
+        const uint32_t rows = t_.queryBlock, columns = t_.keyBlock, depth = t_.headDim;
+        const uint32_t widest = depth > columns ? depth : columns;
+        pipe_->InitBuffer(queryL1_, 1, rows * depth * sizeof(T));
+        pipe_->InitBuffer(keyL1_, BUFFERS, columns * depth * sizeof(T));
+        pipe_->InitBuffer(weightsL1_, BUFFERS, rows * columns * sizeof(T));
+        pipe_->InitBuffer(left_, BUFFERS, rows * widest * sizeof(T));
+        pipe_->InitBuffer(right_, BUFFERS, columns * depth * sizeof(T));
+        pipe_->InitBuffer(sum_, BUFFERS, rows * widest * sizeof(float));
+    }
+
+    __aicore__ inline void Process(Task& task)
+    {
+        for (int64_t i = GetBlockIdx(); i < t_.tasks; i += GetBlockNum()) {
+            task.Select(i);
+            if (task.first >= task.last) {
+                continue;
+            }
+            rows_ = Align(task.height, FRACTAL);
+            LoadQuery(task);
+            Scores(task, task.first);
+            for (int64_t j = task.first; j < task.last; ++j) {
+                if (j + 1 < task.last) {
+                    Scores(task, j + 1);
+                }
+                Product(task, j);
+            }
+            left_.FreeTensor(queryL0_);
+        }
+    }
+
+private:
+    static constexpr int32_t BUFFERS = 2;
+
+    // Rows of a matrix in GM to columns of fractals in L1.
+    __aicore__ inline void ToL1(const LocalTensor<T>& to, const GlobalTensor<T>& from, int64_t rows, int64_t columns,
+                                int64_t pitch)
+    {
+        Nd2NzParams p;
+        p.ndNum = 1;
+        p.nValue = rows;
+        p.dValue = columns;
+        p.srcDValue = pitch;
+        p.dstNzC0Stride = Align(rows, FRACTAL);
+        p.dstNzNStride = 1;
+        DataCopy(to, from, p);
+    }
+    // The same, one fractal row after the other: fractals in the order of L0A, and of L0B before each is transposed.
+    __aicore__ inline void ToL1ByRows(const LocalTensor<T>& to, const GlobalTensor<T>& from, int64_t rows,
+                                      int64_t columns, int64_t pitch)
+    {
+        const int64_t whole = rows / FRACTAL, row = FRACTAL * Align(columns, FRACTAL);
+        Nd2NzParams p;
+        p.ndNum = whole;
+        p.nValue = FRACTAL;
+        p.dValue = columns;
+        p.srcNdMatrixStride = FRACTAL * pitch;
+        p.srcDValue = pitch;
+        p.dstNzC0Stride = FRACTAL;
+        p.dstNzNStride = 1;
+        p.dstNzMatrixStride = row;
+        if (whole > 0) {
+            DataCopy(to, from, p);
+        }
+        if (rows % FRACTAL > 0) {
+            p.ndNum = 1;
+            p.nValue = rows % FRACTAL;
+            DataCopy(to[whole * row], from[whole * FRACTAL * pitch], p);
+        }
+    }
+    __aicore__ inline void ToL0(const LocalTensor<T>& to, const LocalTensor<T>& from, int64_t rows, int64_t columns,
+                                bool transposed)
+    {
+        LoadData2DParams p;
+        p.repeatTimes = rows * Align(columns, FRACTAL) / (FRACTAL * FRACTAL);
+        p.srcStride = 1;
+        p.ifTranspose = transposed;
+        LoadData(to, from, p);
+    }
+
+    __aicore__ inline void LoadQuery(const Task& task)
+    {
+        LocalTensor<T> l1 = queryL1_.template AllocTensor<T>();
+        ToL1ByRows(l1, query_[(task.head * t_.queries + task.row) * t_.headDim], task.height, t_.headDim, t_.headDim);
+        queryL1_.EnQue(l1);
+        l1 = queryL1_.template DeQue<T>();
+        queryL0_ = left_.template AllocTensor<T>();
+        ToL0(queryL0_, l1, rows_, t_.headDim, false);
+        left_.EnQue(queryL0_);
+        queryL0_ = left_.template DeQue<T>();
+        queryL1_.FreeTensor(l1);
+    }
+
+    // The right side of the scores is key^T: fractals of key lie in L1 as L0B wants those of its transpose.
+    __aicore__ inline void Scores(const Task& task, int64_t j)
+    {
+        const int64_t width = task.Width(j), columns = Align(width, FRACTAL);
+        LocalTensor<T> l1 = keyL1_.template AllocTensor<T>();
+        ToL1(l1, key_[(task.keyHead * t_.keys + j * t_.keyBlock) * t_.headDim], width, t_.headDim, t_.headDim);
+        keyL1_.EnQue(l1);
+        l1 = keyL1_.template DeQue<T>();
+        LocalTensor<T> right = right_.template AllocTensor<T>();
+        ToL0(right, l1, columns, t_.headDim, false);
+        right_.EnQue(right);
+        keyL1_.FreeTensor(l1);
+        right = right_.template DeQue<T>();
+        Multiply(exchange_.scores[scored_ % SLOTS * t_.queryBlock * t_.keyBlock], queryL0_, right, task.height,
+                 t_.headDim, width, t_.keyBlock);
+        right_.FreeTensor(right);
+        CrossCoreSetFlag<2, PIPE_FIX>(SCORES_READY);
+        ++scored_;
+    }
+
+    __aicore__ inline void Product(const Task& task, int64_t j)
+    {
+        const int64_t width = task.Width(j);
+        LocalTensor<T> l1 = keyL1_.template AllocTensor<T>();
+        ToL1ByRows(l1, value_[(task.keyHead * t_.keys + j * t_.keyBlock) * t_.headDim], width, t_.headDim, t_.headDim);
+        keyL1_.EnQue(l1);
+        l1 = keyL1_.template DeQue<T>();
+        LocalTensor<T> right = right_.template AllocTensor<T>();
+        ToL0(right, l1, Align(width, FRACTAL), t_.headDim, true);
+        right_.EnQue(right);
+        keyL1_.FreeTensor(l1);
+
+        CrossCoreWaitFlag(WEIGHTS_READY);
+        LocalTensor<T> weights = weightsL1_.template AllocTensor<T>();
+        ToL1ByRows(weights, exchange_.weights[multiplied_ % SLOTS * t_.queryBlock * t_.keyBlock], task.height, width,
+                   t_.keyBlock);
+        weightsL1_.EnQue(weights);
+        weights = weightsL1_.template DeQue<T>();
+        LocalTensor<T> left = left_.template AllocTensor<T>();
+        ToL0(left, weights, rows_, width, false);
+        left_.EnQue(left);
+        weightsL1_.FreeTensor(weights);
+        left = left_.template DeQue<T>();
+        right = right_.template DeQue<T>();
+        Multiply(exchange_.product[multiplied_ % SLOTS * t_.queryBlock * t_.headDim], left, right, task.height, width,
+                 t_.headDim, t_.headDim);
+        left_.FreeTensor(left);
+        right_.FreeTensor(right);
+        CrossCoreSetFlag<2, PIPE_FIX>(PRODUCT_READY);
+        ++multiplied_;
+    }
+
+    __aicore__ inline void Multiply(const GlobalTensor<float>& to, const LocalTensor<T>& left,
+                                    const LocalTensor<T>& right, int64_t height, int64_t depth, int64_t width,
+                                    int64_t pitch)
+    {
+        LocalTensor<float> sum = sum_.template AllocTensor<float>();
+        MmadParams p;
+        p.m = rows_;
+        p.n = width;
+        p.k = depth;
+        Mmad(sum, left, right, p);
+        sum_.EnQue(sum);
+        sum = sum_.template DeQue<float>();
+        FixpipeParamsV220 out;
+        out.nSize = width;
+        out.mSize = height;
+        out.srcStride = rows_;
+        out.dstStride = pitch;
+        Fixpipe<float, float, CFG_ROW_MAJOR>(to, sum, out);
+        sum_.FreeTensor(sum);
+    }
+
+    TPipe* pipe_;
+    const FlashAttentionTilingData& t_;
+    TQue<TPosition::A1, 1> queryL1_, weightsL1_;
+    TQue<TPosition::B1, 1> keyL1_;
+    TQue<TPosition::A2, 1> left_;
+    TQue<TPosition::B2, 1> right_;
+    TQue<TPosition::CO1, 1> sum_;
+    GlobalTensor<T> query_, key_, value_;
+    Exchange<T> exchange_;
+    LocalTensor<T> queryL0_;
+    int64_t rows_ = 0, scored_ = 0, multiplied_ = 0;
+};
+
+#endif  // ATTENTION_CUBE_H

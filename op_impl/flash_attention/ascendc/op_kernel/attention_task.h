@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// What cube and vector cores of a block agree on: tasks, which keys a query sees, what they hand to each other.
+#ifndef ATTENTION_TASK_H
+#define ATTENTION_TASK_H
+
+#include "kernel_operator.h"
+
+using namespace AscendC;
+
+constexpr int32_t SLOTS = 2;       // of a tile between cube and vector cores
+constexpr int64_t WINDOW = 128;    // rows and columns of a block of the window
+constexpr int64_t FRACTAL = 16;
+enum Flag : uint16_t { SCORES_READY = 0, WEIGHTS_READY = 1, PRODUCT_READY = 2 };
+
+__aicore__ inline int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
+__aicore__ inline int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
+__aicore__ inline int64_t Align(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
+
+// Tiles in the workspace of a block.
+template <typename T>
+struct Exchange {
+    __aicore__ inline void Init(GM_ADDR workspace, const FlashAttentionTilingData& t, int64_t block, int64_t blocks)
+    {
+        const int64_t scoreTile = t.queryBlock * t.keyBlock, productTile = t.queryBlock * t.headDim;
+        const int64_t all = blocks * SLOTS;
+        GM_ADDR at = GetUserWorkspace(workspace);
+        scores.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * SLOTS * scoreTile, SLOTS * scoreTile);
+        at += all * scoreTile * sizeof(float);
+        product.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * SLOTS * productTile, SLOTS * productTile);
+        at += all * productTile * sizeof(float);
+        weights.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * scoreTile, SLOTS * scoreTile);
+    }
+    GlobalTensor<float> scores, product;
+    GlobalTensor<T> weights;
+};
+
+// One block of queries of one head, and its keys.
+class Task {
+public:
+    __aicore__ inline void Init(const FlashAttentionTilingData& t, GM_ADDR queryLengths, GM_ADDR keyLengths,
+                                GM_ADDR bounds)
+    {
+        t_ = &t;
+        hasQueryLengths_ = queryLengths != nullptr, hasKeyLengths_ = keyLengths != nullptr, hasBounds_ = bounds != nullptr;
+        if (hasQueryLengths_) {
+            queryLengths_.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(queryLengths));
+        }
+        if (hasKeyLengths_) {
+            keyLengths_.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(keyLengths));
+        }
+        if (hasBounds_) {
+            bounds_.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(bounds));
+        }
+    }
+
+    __aicore__ inline void Select(int64_t index)
+    {
+        const int64_t blocks = (t_->queries + t_->queryBlock - 1) / t_->queryBlock;
+        head = index / blocks;
+        batch = head / t_->queryHeads, headOfBatch = head % t_->queryHeads;
+        keyHead = batch * t_->keyHeads + headOfBatch / (t_->queryHeads / t_->keyHeads);
+        row = index % blocks * t_->queryBlock;
+        height = Min(t_->queryBlock, t_->queries - row);
+        queryLength_ = hasQueryLengths_ ? Max(0, Min(queryLengths_.GetValue(batch), t_->queries)) : t_->queries;
+        keyLength_ = hasKeyLengths_ ? Max(0, Min(keyLengths_.GetValue(batch), t_->keys)) : t_->keys;
+        first = last = 0;
+        if (row < queryLength_) {
+            const int64_t end = Min(row + height, queryLength_) - 1;
+            const int64_t low = Low(row), high = High(end);
+            first = low / t_->keyBlock;
+            last = high > low ? (high + t_->keyBlock - 1) / t_->keyBlock : first;
+        }
+    }
+
+    // Keys [Low, High) are what a query sees; both never fall from one query to the next.
+    __aicore__ inline int64_t Low(int64_t query) const
+    {
+        if (hasBounds_) {
+            return Max(0, bounds_.GetValue(query));
+        }
+        int64_t low = t_->hasLower ? query + keyLength_ - queryLength_ - t_->lower : 0;
+        if (t_->hasWindow) {
+            low = Max(low, (query / WINDOW - t_->previousBlocks) * WINDOW);
+        }
+        return Max(low, 0);
+    }
+    __aicore__ inline int64_t High(int64_t query) const
+    {
+        if (query >= queryLength_) {
+            return 0;
+        }
+        int64_t high = keyLength_;
+        if (hasBounds_) {
+            high = Min(high, bounds_.GetValue(Align(t_->queries, FRACTAL) + query));
+        }
+        if (t_->hasUpper) {
+            high = Min(high, query + keyLength_ - queryLength_ + t_->upper + 1);
+        }
+        if (t_->hasWindow) {
+            high = Min(high, (query / WINDOW + t_->nextBlocks + 1) * WINDOW);
+        }
+        return Max(high, 0);
+    }
+    // Whether queries [from, from + count) see all of a block of keys.
+    __aicore__ inline bool SeesAll(int64_t from, int64_t count, int64_t key) const
+    {
+        const int64_t end = from + count - 1;
+        return end < queryLength_ && Low(end) <= key && High(from) >= key + t_->keyBlock;
+    }
+    __aicore__ inline int64_t Width(int64_t block) const { return Min(t_->keyBlock, t_->keys - block * t_->keyBlock); }
+
+    int64_t head, batch, headOfBatch, keyHead;
+    int64_t row, height;   // queries
+    int64_t first, last;   // blocks of keys
+
+private:
+    const FlashAttentionTilingData* t_;
+    GlobalTensor<int32_t> queryLengths_, keyLengths_, bounds_;
+    bool hasQueryLengths_, hasKeyLengths_, hasBounds_;
+    int64_t queryLength_, keyLength_;
+};
+
+#endif  // ATTENTION_TASK_H
