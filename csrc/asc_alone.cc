@@ -68,6 +68,7 @@ void mco_asc_run_alone(void (*entry)(const void* const* args), const void* const
   launch.args = args;
   launch.memory = memory.data();
   launch.memories = int32_t(memory.size());
+  launch.strict = !memory.empty();  // a program that takes its memory elsewhere is not checked
   launch.blocks = int32_t(blocks);
   launch.kind = a.mode == 2 ? 0 : a.mode == 1 ? 1 : kind;
   launch.tiling_key = a.tiling_key;

@@ -182,7 +182,7 @@ def _digest(path: str) -> str:
         return ""
 
 
-def _readable(source: Path, scratch: Path) -> Path:
+def readable(source: Path, scratch: Path) -> Path:
     """The source, or a copy that plain C++ can read and whose lines are those of the source."""
     given = source.read_text(errors="replace")
     text = rewrite.plain_launches(rewrite.kernel_part(given))
@@ -202,9 +202,9 @@ def _renamed(unit: Unit) -> str:
 def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Path:
     """One library; adds what it was made of to ``files``."""
     main, library = scratch / f"entry{core}.cpp", scratch / f"kernel{core}.so"
-    others = [_readable(path, scratch) for path in unit.others]
+    others = [readable(path, scratch) for path in unit.others]
     main.write_text(
-        f'#include "kernel_operator.h"\n{_renamed(unit)}{unit.prologue}#include "{_readable(unit.source, scratch)}"\n'
+        f'#include "kernel_operator.h"\n{_renamed(unit)}{unit.prologue}#include "{readable(unit.source, scratch)}"\n'
         f'#line 1 "{unit.source}"\n#include "mco/entry.h"\nMCO_ASC_ENTRY({unit.entry})\n'
     )
     flags = [*FLAGS, *unit.flags, *([f"-D__DAV_C220_{core}__"] if core else [])]
@@ -213,14 +213,14 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
     objects = []
     for number, source in enumerate([main, *others]):
         made = scratch / f"{number}{core}.o"
-        _run([*command, "-c", str(source), "-o", str(made)], unit)
+        run([*command, "-c", str(source), "-o", str(made)], unit)
         objects.append(str(made))
         for path in dependencies(made.with_suffix(".d")):
             if not {scratch, include_folder(), host_include_folder()} & set(path.parents):
                 files[str(path)] = _digest(str(path))
     for path in (unit.source, *unit.others):
         files[str(path)] = _digest(str(path))
-    _run([compiler(), *_LINK, *objects, str(native.library_path()), "-pthread", "-o", str(library)], unit)
+    run([compiler(), *_LINK, *objects, str(native.library_path()), "-pthread", "-o", str(library)], unit)
     return library
 
 
@@ -231,7 +231,7 @@ def dependencies(rule: Path) -> list[Path]:
     return [path for path in paths if not str(path).startswith(("/usr/include", "/usr/lib"))]
 
 
-def _run(command: list[str], unit: Unit) -> None:
+def run(command: list[str], unit: Unit) -> None:
     result = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if result.returncode:
         own = [unit.source, *unit.others, *unit.folders]

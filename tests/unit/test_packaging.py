@@ -58,7 +58,22 @@ def wheel_files(tmp_path_factory) -> set[str]:
     return set(zipfile.ZipFile(wheel).namelist())
 
 
-DATA = (".yaml", ".md", ".tmpl", ".typed", ".pyi", ".h", ".inc", ".cc", ".cpp", ".hpp", ".ipynb", ".svg", ".json")
+DATA = (
+    ".yaml",
+    ".cmake",
+    ".md",
+    ".tmpl",
+    ".typed",
+    ".pyi",
+    ".h",
+    ".inc",
+    ".cc",
+    ".cpp",
+    ".hpp",
+    ".ipynb",
+    ".svg",
+    ".json",
+)
 SHARED = "ms_custom_ops-{version}.data/data/share/ms_custom_ops/"
 
 

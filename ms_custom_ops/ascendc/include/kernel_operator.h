@@ -23,5 +23,6 @@
 #include "mco/cube.h"
 #include "mco/fixpipe.h"
 #include "mco/tiling.h"
+#include "mco/absent.h"
 
 namespace tik2 = AscendC;

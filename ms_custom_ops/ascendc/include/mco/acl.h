@@ -5,9 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "mco/abi.h"
+#include "mco/types.h"
 
 typedef int aclError;
+typedef uint16_t aclFloat16;
 typedef void* aclrtStream;
 typedef void* aclrtContext;
 typedef void* aclrtEvent;
@@ -49,3 +50,5 @@ inline aclError aclrtMemcpyAsync(void* to, size_t room, const void* from, size_t
 inline aclError aclrtMemset(void* to, size_t room, int32_t value, size_t bytes) {
   return bytes > room ? 1 : (std::memset(to, value, bytes), 0);
 }
+inline float aclFloat16ToFloat(aclFloat16 value) { return mco_asc::half_to_float(value); }
+inline aclFloat16 aclFloatToFloat16(float value) { return mco_asc::float_to_half(value); }

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of the manual that are not here: a use of one is a compile error that says why.
+#pragma once
+
+#include "mco/tensor.h"
+
+namespace mco_asc {
+template <class...>
+constexpr bool never = false;
+}  // namespace mco_asc
+
+namespace AscendC {
+
+#define MCO_ASC_ABSENT(NAME, WHY)                                         \
+  template <class... T>                                                   \
+  inline void NAME(const T&...) {                                         \
+    static_assert(mco_asc::never<T...>, "AscendC::" #NAME " is not there: " WHY); \
+  }
+
+#define MCO_ASC_ON_950(NAME) MCO_ASC_ABSENT(NAME, "it exists on Ascend950 alone; accepted: calls of 910B, 910_93, 310P")
+MCO_ASC_ON_950(Interleave)
+MCO_ASC_ON_950(DeInterleave)
+MCO_ASC_ON_950(DataCopyGather)
+MCO_ASC_ON_950(PhiloxRandom)
+MCO_ASC_ON_950(AtomicAdd)
+MCO_ASC_ON_950(AtomicMax)
+MCO_ASC_ON_950(AtomicMin)
+MCO_ASC_ON_950(AtomicCas)
+MCO_ASC_ON_950(AtomicExch)
+MCO_ASC_ON_950(MmadMx)
+#undef MCO_ASC_ON_950
+
+#define MCO_ASC_NOT_YET(NAME) MCO_ASC_ABSENT(NAME, "no public kernel was found that uses it; see docs/ascendc.md for what is")
+MCO_ASC_NOT_YET(DropOut)
+MCO_ASC_NOT_YET(BatchNorm)
+MCO_ASC_NOT_YET(DeepNorm)
+MCO_ASC_NOT_YET(GroupNorm)
+MCO_ASC_NOT_YET(Normalize)
+MCO_ASC_NOT_YET(WelfordUpdate)
+MCO_ASC_NOT_YET(WelfordFinalize)
+MCO_ASC_NOT_YET(LayerNormGrad)
+MCO_ASC_NOT_YET(LayerNormGradBeta)
+MCO_ASC_NOT_YET(SoftmaxGrad)
+MCO_ASC_NOT_YET(SoftmaxGradFront)
+MCO_ASC_NOT_YET(SoftmaxFlashV3)
+MCO_ASC_NOT_YET(AdjustSoftMaxRes)
+MCO_ASC_NOT_YET(LogSoftMax)
+MCO_ASC_NOT_YET(AscendQuant)
+MCO_ASC_NOT_YET(AscendDequant)
+MCO_ASC_NOT_YET(AscendAntiQuant)
+MCO_ASC_NOT_YET(Pad)
+MCO_ASC_NOT_YET(UnPad)
+MCO_ASC_NOT_YET(TransData)
+MCO_ASC_NOT_YET(VectorPadding)
+MCO_ASC_NOT_YET(MmadWithSparse)
+MCO_ASC_NOT_YET(LoadDataWithSparse)
+MCO_ASC_NOT_YET(LoadDataUnzip)
+MCO_ASC_NOT_YET(SetFixPipeClipRelu)
+#undef MCO_ASC_NOT_YET
+#undef MCO_ASC_ABSENT
+
+}  // namespace AscendC
+
+// Calls of the register interface of Ascend950.
+template <class... T>
+inline void asc_vf_call(const T&...) {
+  static_assert(mco_asc::never<T...>, "asc_vf_call is not there: the register interface exists on Ascend950 alone");
+}
+// Raw moves and cross-core intrinsics.
+template <class... T>
+inline void copy_gm_to_ubuf(const T&...) {
+  static_assert(mco_asc::never<T...>, "copy_gm_to_ubuf is not there: a raw intrinsic; accepted: DataCopy");
+}
+template <class... T>
+inline void copy_ubuf_to_gm(const T&...) {
+  static_assert(mco_asc::never<T...>, "copy_ubuf_to_gm is not there: a raw intrinsic; accepted: DataCopy");
+}
+template <class... T>
+inline void ffts_cross_core_sync(const T&...) {
+  static_assert(mco_asc::never<T...>, "ffts_cross_core_sync is not there: a raw intrinsic; accepted: CrossCoreSetFlag");
+}
+template <class... T>
+inline void wait_flag_dev(const T&...) {
+  static_assert(mco_asc::never<T...>, "wait_flag_dev is not there: a raw intrinsic; accepted: CrossCoreWaitFlag");
+}
+inline void set_ffts_base_addr(uint64_t) {}
