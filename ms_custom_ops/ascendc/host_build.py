@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,23 +42,42 @@ def _flags() -> tuple[str, ...]:
     return FLAGS if "clang" in told else (*FLAGS, "-fno-gnu-unique")
 
 
-def build_host(sources: Sequence[Path], folders: Sequence[Path], defines: Sequence[str] = ()) -> Path:
-    """The library of ``sources``. AscendcBuildError: first the user's line at fault, then what the compiler said."""
+def build_host(
+    sources: Sequence[Path], folders: Sequence[Path], defines: Sequence[str] = (), needed: Callable[[Path], bool] = bool
+) -> tuple[Path, dict[Path, AscendcBuildError]]:
+    """The library of ``sources``, and the errors of those that the compiler refuses and the others do not need.
+
+    AscendcBuildError where a source that is ``needed`` does not compile, or none does: first the user's line at fault,
+    then what the compiler said.
+    """
     runtime = [host_include_folder() / "mco_host" / name for name in _RUNTIME]
+    failed: dict[Path, AscendcBuildError] = {}
+
+    def compiled(unit: tuple[Path, Sequence[Path], Sequence[str]]) -> Path | None:
+        try:
+            return _object(*unit)
+        except AscendcBuildError as error:
+            if needed(unit[0]) or unit[0] in runtime:
+                raise
+            failed[unit[0]] = error
+            return None
+
     with ThreadPoolExecutor(2) as pool:
         units = [*((source, folders, defines) for source in sources), *((source, (), ()) for source in runtime)]
-        objects = list(pool.map(lambda unit: _object(*unit), units))
+        objects = [made for made in pool.map(compiled, units) if made is not None]
+    if failed and len(failed) == len(sources):
+        raise failed[sources[0]]
     name = hashlib.sha256(" ".join(str(path) for path in objects).encode()).hexdigest()[:32]
     library = compiler.store() / f"host_{name}" / "op_host.so"
     if library.is_file():
-        return library
+        return library, failed
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
         made = Path(scratch) / "op_host.so"
         link = ["-shared", "-Wl,-Bsymbolic", "-Wl,--no-undefined", *map(str, objects), "-pthread", "-ldl"]
         _run([compiler.compiler(), *link, "-o", str(made)], sources, folders)
         os.replace(made, library)
-    return library
+    return library, failed
 
 
 def _object(source: Path, folders: Sequence[Path], defines: Sequence[str]) -> Path:

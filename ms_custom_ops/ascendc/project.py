@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -39,7 +40,8 @@ def load_project(
     both sides.
 
     Where there is one ``op_host`` it is compiled now; of several, each when one of its ops is first asked for. Raises
-    AscendcBuildError: no ``op_host``, or the line the compiler refuses.
+    AscendcBuildError: no ``op_host``, or the line the compiler refuses; where other sources compile, that is a warning,
+    and an error when one of the ops of that source is asked for.
     """
     root = Path(folder).absolute()
     chip = get_soc(soc) if soc is not None else current_soc()
@@ -89,20 +91,47 @@ class _Group:
         return [host.parent / "op_kernel", *above, *usual, *kernels]
 
     @functools.cached_property
+    def _by_source(self) -> dict[Path, list[str]]:
+        texts = {path: without_comments(path.read_text(errors="replace")) for path in self.sources}
+        return {path: _OP_ADD.findall(text) for path, text in texts.items()}
+
+    @property
     def names(self) -> list[str]:
         """Ops that the sources define, as far as their text says so."""
-        text = "".join(without_comments(path.read_text(errors="replace")) for path in self.sources)
-        return _OP_ADD.findall(text)
+        return [name for names in self._by_source.values() for name in names]
 
     @functools.cached_property
-    def ops(self) -> dict[str, AscendcOp]:
+    def _built(self) -> tuple[dict[str, AscendcOp], dict[str, AscendcBuildError]]:
+        """The ops, and the errors of those whose source the compiler refuses; a source without ops is needed by all."""
         with self._lock:
             folders = [path for path in self.folders if path.is_dir()]
-            library = HostLibrary(build_host(self.sources, folders, self.defines))
-            return {
+            path, failed = build_host(
+                self.sources, folders, self.defines, lambda source: not self._by_source.get(source)
+            )
+            library = HostLibrary(path)
+            ops = {
                 name: AscendcOp(library, op, self.chip, self._kernel(op.entry), folders, self.defines)
                 for name, op in library.ops.items()
             }
+            for source, error in failed.items():
+                ops_there = ", ".join(self._by_source[source])
+                text = f"{ops_there} cannot be used: {str(error).splitlines()[0]}"
+                warnings.warn(text, RuntimeWarning, stacklevel=4)
+            return ops, {name: error for source, error in failed.items() for name in self._by_source[source]}
+
+    @property
+    def ops(self) -> dict[str, AscendcOp]:
+        """The ops that can be used, compiled."""
+        return self._built[0]
+
+    def get(self, name: str) -> AscendcOp | None:
+        """The op, or None where this folder has none of that name; AscendcBuildError where its source is at fault."""
+        if name not in self.names:
+            return None
+        ops, broken = self._built
+        if name in broken:
+            raise broken[name]
+        return ops.get(name)
 
     def _kernel(self, entry: str) -> Path | None:
         """The source of a kernel: beside op_host, else anywhere in the project."""
@@ -131,8 +160,8 @@ class Project(Mapping[str, AscendcOp]):
     def __getitem__(self, name: str) -> AscendcOp:
         """The op; AscendcError with the names there are for another one."""
         for group in self._groups:
-            if name in group.names and name in group.ops:
-                return group.ops[name]
+            if (op := group.get(name)) is not None:
+                return op
         ops = self.all()
         if name not in ops:
             raise AscendcError(describe(str(self.folder), "op", repr(name), ", ".join(sorted(ops)) or "no op is there"))

@@ -184,6 +184,22 @@ def test_a_compile_error_of_op_host_names_the_line_first(tmp_path: Path) -> None
     assert str(error.value).startswith(f"{source}:2: ") and "nothing" in str(error.value)
 
 
+def test_a_source_that_does_not_compile_leaves_the_ops_of_others(tmp_path: Path) -> None:
+    folder = tmp_path / "op_host"
+    folder.mkdir()
+    for name, body in (("Whole", ""), ("Broken", "nothing();")):
+        (folder / f"{name.lower()}.cpp").write_text(
+            '#include "register/op_def_registry.h"\nnamespace ops {\n'
+            f"class {name} : public OpDef {{\n public:\n"
+            f"  explicit {name}(const char* n) : OpDef(n) {{ {body} }}\n}};\nOP_ADD({name});\n}}\n"
+        )
+    with pytest.warns(RuntimeWarning, match=f"Broken cannot be used: {folder / 'broken.cpp'}:5: "):
+        found = mco.ascendc.load_project(tmp_path)
+    assert found["Whole"].name == "Whole" and list(found) == ["Broken", "Whole"]
+    with pytest.raises(AscendcBuildError, match="broken.cpp:5: .*nothing"):
+        found["Broken"]
+
+
 def test_bfloat16_travels_as_bits_too() -> None:
     bits = np.zeros(2, np.uint16)
     assert dtype_names(bits) == ("uint16", "bfloat16") and storage("bfloat16", [bits]) == np.uint16
