@@ -31,7 +31,7 @@ _FOLDER = {
     "910B": "ascend910b",
     "910_93": "ascend910_93",
 }
-_LIBRARY_FILES = ("errors.py", "mistakes.py", "where.py", "config.py", "soc", "tik/call.py")
+_PORTABLE = ("errors", "mistakes", "where", "config", "soc", "tuned")  # parts of this library that kernels may import
 _CANN_DTYPES = {"float32": "float"}
 
 _TIK = '''\
@@ -122,7 +122,7 @@ def write_package(specs: Sequence[OpSpec], out: Path, vendor: str) -> list[Path]
     for spec in specs:
         written += _sources(spec, impl, kernels)
         written.append(_write(impl / f"{spec.name}.py", _wrapper(spec, kernels)))
-    return sorted(set(written) | set(_library(impl / kernels, kernels)))
+    return sorted(set(written) | set(_library(impl / kernels, kernels, [p for p in written if p.suffix == ".py"])))
 
 
 def _on(spec: OpSpec, family: str) -> bool:
@@ -175,17 +175,41 @@ def _sources(spec: OpSpec, impl: Path, kernels: str) -> list[Path]:
     return written
 
 
-def _library(target: Path, kernels: str) -> list[Path]:
-    """The few parts of this library that kernels import; ``tik`` is CANN's."""
-    root, written = Path(ms_custom_ops.__file__).parent, []
-    for name in _LIBRARY_FILES:
-        for path in sorted((root / name).glob("*.py")) if (root / name).is_dir() else [root / name]:
-            text = _renamed(path.read_text(encoding="utf-8"), kernels)
-            written.append(_write(target / path.relative_to(root), text))
-    written.append(_write(target / "tik" / "__init__.py", _TIK))
-    version = ms_custom_ops.__version__
-    written.append(_write(target / "__init__.py", f'"""What the kernels of ms_custom_ops {version} import."""\n'))
-    return written
+def _library(target: Path, kernels: str, written: Sequence[Path]) -> list[Path]:
+    """The few parts of this library that the kernels in ``written`` import, directly or not; ``tik`` is CANN's."""
+    root = Path(ms_custom_ops.__file__).parent
+    made = [
+        _write(target / "tik" / "__init__.py", _TIK),
+        _write(target / "tik" / "call.py", _renamed((root / "tik" / "call.py").read_text(encoding="utf-8"), kernels)),
+        _write(
+            target / "__init__.py", f'"""What the kernels of ms_custom_ops {ms_custom_ops.__version__} import."""\n'
+        ),
+    ]
+    known, pending = {"tik", "op_impl", "tiling"}, [*written, *made, target / "soc"]
+    while pending:
+        names = _imported(pending.pop(), kernels) - known
+        for name in sorted(names):
+            if name not in _PORTABLE:
+                given = f"a kernel imports ms_custom_ops.{name}"
+                raise OpArgumentError(describe("compile", "--target tbe", given, ", ".join(("tik", *_PORTABLE))))
+            folder = root / name
+            for path in sorted(folder.glob("*.py")) if folder.is_dir() else [root / f"{name}.py"]:
+                text = _renamed(path.read_text(encoding="utf-8"), kernels)
+                made.append(_write(target / path.relative_to(root), text))
+                pending.append(made[-1])
+        known |= names
+    return made
+
+
+def _imported(file: Path, kernels: str) -> set[str]:
+    """First names below the package ``kernels`` that a file imports."""
+    if not file.is_file():
+        return {file.name}
+    text = file.read_text(encoding="utf-8")
+    found = set(re.findall(rf"^\s*(?:from|import) {kernels}\.(\w+)", text, re.M))
+    for names in re.findall(rf"^\s*from {kernels} import ([^\n#]+)", text, re.M):
+        found |= {name.split(" as ")[0].strip(" ()") for name in names.split(",")}
+    return found - {""}
 
 
 def _renamed(text: str, kernels: str) -> str:
