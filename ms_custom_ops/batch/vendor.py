@@ -189,6 +189,8 @@ def _library(target: Path, kernels: str, written: Sequence[Path]) -> list[Path]:
     while pending:
         names = _imported(pending.pop(), kernels) - known
         for name in sorted(names):
+            if (target / name).is_dir():  # a folder of a user's ops
+                continue
             if name not in _PORTABLE:
                 given = f"a kernel imports ms_custom_ops.{name}"
                 raise OpArgumentError(describe("compile", "--target tbe", given, ", ".join(("tik", *_PORTABLE))))
