@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "asc_core.h"
 
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -143,6 +144,36 @@ Home* AscCore::new_home(const std::string& name, Scope scope, int position, int6
   return &home;
 }
 
+// Constants of the kernel's own library: its segment that holds `at`.
+static bool constant_of(const void* code, uint8_t* at, DirectOperand& place) {
+  struct Wanted {
+    uintptr_t code, at, first = 0, end = 0;
+  } wanted{reinterpret_cast<uintptr_t>(code), reinterpret_cast<uintptr_t>(at)};
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, size_t, void* data) {
+        Wanted& w = *static_cast<Wanted*>(data);
+        bool ours = false;
+        uintptr_t first = 0, end = 0;
+        for (int i = 0; i < object->dlpi_phnum; ++i) {
+          const ElfW(Phdr) & part = object->dlpi_phdr[i];
+          if (part.p_type != PT_LOAD) continue;
+          const uintptr_t from = object->dlpi_addr + part.p_vaddr, to = from + part.p_memsz;
+          ours |= w.code >= from && w.code < to;
+          if (w.at >= from && w.at < to) first = from, end = to;
+        }
+        if (!ours || !end) return 0;
+        w.first = first;
+        w.end = end;
+        return 1;
+      },
+      &wanted);
+  if (!wanted.end) return false;
+  place.memory = {reinterpret_cast<uint8_t*>(wanted.first), int64_t(wanted.end - wanted.first), 0,
+                  "the constants of the kernel", GM};
+  place.offset = int64_t(wanted.at - wanted.first);
+  return true;
+}
+
 void AscCore::missing(const Home& home, const mco_asc_call& call) {
   if (!info.split) return;
   launch.want_other_kind(*this, Scope(home.scope));
@@ -177,6 +208,7 @@ void AscCore::search(const mco_asc_operand& o, DirectOperand& place, const mco_a
     place.offset = at - home->base;
     return;
   }
+  if (at && constant_of(reinterpret_cast<const void*>(launch.spec.entry[info.is_cube ? 0 : 1]), at, place)) return;
   if (!launch.spec.strict && at) {
     place.memory = {at, INT64_MAX / 4, 0, "memory of unknown size", GM};
     place.offset = 0;

@@ -11,7 +11,9 @@ is not there is skipped by name. Exits with the number of kernels that are wrong
 from __future__ import annotations
 
 import functools
+import shutil
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -251,6 +253,39 @@ def reshape_and_cache(folder: Path) -> None:
                 rows[slot // size, slot % size] = token.reshape(heads, width)
             same(cache, want)
             same(got[: 3 * size], rows[table[0]].reshape(3 * size, heads * width))
+
+
+@kernel
+def matmul_310p(folder: Path) -> None:
+    path = find(folder, f"{SAMPLES}/kernel_invocation/MatMul/matmul_custom.cpp")
+    run = mco.ascendc.build(path, entry="matmul_custom", soc="Ascend310P3")  # written for cores that are one
+    a, b = RNG.integers(-4, 5, (2, 32, 32)).astype(np.float16)
+    c = np.zeros((32, 32), np.float32)
+    run(1, a, b, c)
+    same(c, a.astype(np.float32) @ b.astype(np.float32))
+
+
+@kernel
+def row_scan(folder: Path) -> None:
+    path = find(folder, "src/row_scan.cpp")
+    run = mco.ascendc.build(path, entry="row_scan_fp16", include_dirs=[path.parent])
+    for side in (32, 64, 128):
+        x = RNG.integers(-3, 4, 4 * side * side).astype(np.float16)
+        y = np.zeros(x.size, np.float32)
+        run(2, x, y, None, np.array([x.size, side], np.uint32))
+        same(y.reshape(-1, side), np.cumsum(x.astype(np.float32).reshape(-1, side), axis=1))
+
+
+@kernel
+def matmul_project(folder: Path) -> None:
+    with tempfile.TemporaryDirectory() as project:  # op_host of its other ops is for another chip
+        for name in ("op_host/matmul_at_fp32.cpp", "op_host/matmul_at_fp32_tiling.h", "op_kernel/matmul_at_fp32.cpp"):
+            copy = Path(project) / name
+            copy.parent.mkdir(exist_ok=True)
+            shutil.copy(find(folder, f"ascendfaiss/ops/ascendc/{name}"), copy)
+        a, b = single(64, 32), single(32, 128)
+        product = mco.ascendc.load_project(project)["MatmulAtFP32"]
+        same(product(a, b, out_shapes=[(64, 128)]), a @ b, 1e-5, 1e-5)  # its InferShape gives the shape of a
 
 
 def main() -> int:

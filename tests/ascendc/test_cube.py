@@ -85,7 +85,7 @@ def test_quantization(cube):
             assert np.array_equal(c, expected), (types, vector)
 
 
-def test_a_vector_core_has_no_cube_memory(tmp_path):
+def test_a_kernel_of_vector_cores(tmp_path):
     source = tmp_path / "kernel.cpp"
     source.write_text(
         '#include "kernel_operator.h"\nusing namespace AscendC;\n'
@@ -96,6 +96,13 @@ def test_a_vector_core_has_no_cube_memory(tmp_path):
         "  if (type == 0) DataCopy(t, g, 256);\n"
         "  LocalTensor<half> u(TPosition::VECCALC, 0, 256);\n  LocalTensor<float> c(TPosition::CO1, 0, 256);\n"
         "  if (type == 1) Fixpipe(g, c, FixpipeParamsV220(16, 16, 16, 16, false));\n"
+        "  if (type < 2) return;\n"
+        "  static const __gm__ half table[16] = {5, 6, 7, 8};\n"
+        "  GlobalTensor<half> constants;\n  constants.SetGlobalBuffer((__gm__ half*)table);\n"
+        "  DataCopy(u, constants, 16);\n"
+        "  ffts_cross_core_sync(PIPE_MTE3, 1 | 1 << 4 | 3 << 8);\n  wait_flag_dev(3);\n"
+        "  ASCENDC_ASSERT(type == 2, { x[0] = 1; });\n"
+        "  DataCopy(g, u, 16);\n"
         "}\n"
     )
     kernel = ascendc.build(source)
@@ -108,3 +115,7 @@ def test_a_vector_core_has_no_cube_memory(tmp_path):
         kernel(1, x, 0)
     with pytest.raises(AscendcError, match=r"Fixpipe: quantPre is 0 for these types; accepted: NoQuant for equal"):
         kernel(1, x, 1)
+    kernel(1, x, 2)  # constants of the kernel are memory in GM
+    assert np.array_equal(x[:5], [5, 6, 7, 8, 0])
+    with pytest.raises(AscendcError, match=r"ASSERT: type == 2 does not hold \[.*kernel\.cpp:20\]"):
+        kernel(1, x, 3)

@@ -17,6 +17,12 @@
   } while (0)
 #endif
 #define ascendc_assert(condition, ...) ASSERT(condition)
+// With statements that say more, for when it does not hold.
+#define ASCENDC_ASSERT(condition, ...) \
+  do {                                 \
+    if (!(condition)) __VA_ARGS__;     \
+    ASSERT(condition);                 \
+  } while (0)
 #ifndef PRINTF
 #define PRINTF(...) std::printf(__VA_ARGS__)
 #endif

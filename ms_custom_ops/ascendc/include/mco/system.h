@@ -245,3 +245,12 @@ inline void pipe_barrier(pipe_t pipe, mco_asc::Where where = mco_asc::Where::her
   const mco_asc_where here = where.of("pipe_barrier");
   mco_asc_pipe_barrier(&here, int(pipe));
 }
+// Flags between cores as the intrinsics say them: bits 4 and 5 of the word are the mode, 8 to 11 the flag.
+inline void ffts_cross_core_sync(pipe_t, uint64_t config, mco_asc::Where where = mco_asc::Where::here()) {
+  const mco_asc_where here = where.of("ffts_cross_core_sync");
+  mco_asc_cross_set(&here, int(config >> 4 & 3), int(config >> 8 & 15));
+}
+inline void wait_flag_dev(int64_t flag, mco_asc::Where where = mco_asc::Where::here()) {
+  const mco_asc_where here = where.of("wait_flag_dev");
+  mco_asc_cross_wait(&here, int(flag));
+}
