@@ -75,12 +75,4 @@ template <class... T>
 inline void copy_ubuf_to_gm(const T&...) {
   static_assert(mco_asc::never<T...>, "copy_ubuf_to_gm is not there: a raw intrinsic; accepted: DataCopy");
 }
-template <class... T>
-inline void ffts_cross_core_sync(const T&...) {
-  static_assert(mco_asc::never<T...>, "ffts_cross_core_sync is not there: a raw intrinsic; accepted: CrossCoreSetFlag");
-}
-template <class... T>
-inline void wait_flag_dev(const T&...) {
-  static_assert(mco_asc::never<T...>, "wait_flag_dev is not there: a raw intrinsic; accepted: CrossCoreWaitFlag");
-}
 inline void set_ffts_base_addr(uint64_t) {}
