@@ -170,7 +170,8 @@ Work work_of(const Machine& m, const Instr& in, const Costs& costs, const Shifts
   Work w;
   if (in.tensors.size() > 0) w.dst = m.scope(in, 0);
   w.src = in.tensors.size() > 1 ? m.scope(in, 1) : w.dst;
-  const int pipe = row.pipe >= 0 ? row.pipe : costs.route[w.dst][w.src];
+  int pipe = row.pipe >= 0 ? row.pipe : costs.route[w.dst][w.src];
+  if (pipe < 0 && (w.dst == SMASK || w.src == SMASK)) pipe = kV;  // the mask of comparisons, beside the vector unit
   if (pipe < 0) {
     m.refuse(in, "route", std::string(kScopeName[w.src]) + " to " + kScopeName[w.dst], "a route of the chip");
   }

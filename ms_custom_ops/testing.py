@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What users' own tests call: comparisons with a golden, and :func:`opcheck`, which checks an op in every way."""
+"""What users' own tests call: comparisons with a golden, :func:`opcheck`, which checks an op in every way, and
+:func:`do_bench`, which times it on this machine."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from ms_custom_ops.comparators import (
     rms_error,
 )
 from ms_custom_ops.opcheck import Finding, Report, opcheck
+from ms_custom_ops.timing import do_bench
 
 __all__ = [
     "MIXED_TOLERANCES",
@@ -21,6 +23,7 @@ __all__ = [
     "assert_mixed",
     "assert_ratio",
     "assert_rms",
+    "do_bench",
     "opcheck",
     "rms_error",
 ]
