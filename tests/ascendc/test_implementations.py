@@ -21,6 +21,7 @@ from ms_custom_ops.lower.run import run_primitive
 from ms_custom_ops.op_impl.bwd_segsum_dadt.golden import bwd_segsum_dadt as golden_segsum
 from ms_custom_ops.op_impl.flash_attention.golden import flash_attention as golden_attention
 from ms_custom_ops.registry import get_op
+from ms_custom_ops.registry.loader import load_folder
 from ms_custom_ops.testing import assert_rms
 
 USER_OPS = Path(__file__).parents[2] / "examples" / "user_ops"
@@ -58,6 +59,32 @@ def test_the_choice_is_part_of_the_key_where_there_is_one(rms_norm) -> None:
         assert call_of(rms_norm, x, {}).key == keys["ascendc"]
     finally:
         mco.set_impl("tik")
+
+
+GIVEN = '{project: "op_impl.rms_norm.ascendc", op: RmsNorm, soc: [Ascend910B, Ascend910_93]}'
+WRONG = {
+    "form": ("RmsNorm", "accepted: a mapping with the keys project, op, soc"),
+    "project": (
+        '{project: "a/b", op: RmsNorm, soc: [Ascend910B]}',
+        "impl.ascendc.project is 'a/b'; accepted: \"package",
+    ),
+    "op": ('{project: "a.b", op: "Rms Norm", soc: [Ascend910B]}', "'Rms Norm'"),
+    "soc": ('{project: "a.b", op: RmsNorm, soc: [Ascend910C]}', "impl.ascendc.soc names 'Ascend910C'"),
+    "name": ('{project: "a.b", op: RmsNorm, soc: [Ascend910B], when: "M > 2"}', "uses the unknown name 'M'"),
+    "dtype": ('{project: "a.b", op: RmsNorm, soc: [Ascend910B], when: "dtype(x) == 1"}', "uses the unknown tensor 'x'"),
+    "key": ('{project: "a.b", op: RmsNorm, soc: [Ascend910B], chips: 3}', "unknown key 'chips'"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_op_info_says_of_an_ascendc_kernel_is_checked(tmp_path: Path, what: str) -> None:
+    value, message = WRONG[what]
+    text = (USER_OPS / "op_info" / "rms_norm.yaml").read_text()
+    assert GIVEN in text
+    (tmp_path / "rms_norm.yaml").write_text(text.replace(GIVEN, value))
+    with pytest.raises(OpInfoError) as error:
+        load_folder(tmp_path)
+    assert message in str(error.value)
 
 
 @needs_compiler
