@@ -100,6 +100,7 @@ void AscCore::fail(const mco_asc_where& where, const std::string& text) {
 
 void AscCore::leave() {
   ended = true;
+  before_switch(nullptr, worker->stack, worker->stack_bytes);
   setcontext(&worker->context);
   abort();
 }
@@ -108,7 +109,9 @@ void AscCore::wait(const mco_asc_where& where, const std::string& what, Ready un
   waits_for = std::string(where.call) + ": " + what;
   waits_at = Place(where);
   ready = std::move(until);
+  before_switch(&seat->fibre.fake, worker->stack, worker->stack_bytes);
   swapcontext(&seat->fibre.context, &worker->context);
+  after_switch(seat->fibre.fake, &worker->stack, &worker->stack_bytes);
 }
 
 void AscCore::look_now(const mco_asc_where& where) {

@@ -52,9 +52,25 @@ struct Queue {
   std::vector<std::unique_ptr<Queue>> parts;
 };
 
+// What AddressSanitizer wants to know of a switch to another stack.
+#if defined(__SANITIZE_ADDRESS__)
+extern "C" void __sanitizer_start_switch_fiber(void** fake, const void* bottom, size_t size);
+extern "C" void __sanitizer_finish_switch_fiber(void* fake, const void** bottom, size_t* size);
+inline void before_switch(void** fake, const void* bottom, size_t size) {
+  __sanitizer_start_switch_fiber(fake, bottom, size);
+}
+inline void after_switch(void* fake, const void** bottom, size_t* size) {
+  __sanitizer_finish_switch_fiber(fake, bottom, size);
+}
+#else
+inline void before_switch(void**, const void*, size_t) {}
+inline void after_switch(void*, const void**, size_t*) {}
+#endif
+
 // A fibre: a stack and where it stands.
 struct Fibre {
   ucontext_t context;
+  void* fake = nullptr;      // of AddressSanitizer
   uint8_t* stack = nullptr;  // behind a page that no one may touch
   size_t bytes = 0;
   Fibre();

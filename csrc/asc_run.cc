@@ -21,6 +21,7 @@ int vectors_of(int kind) { return kind == kAicOnly || kind == kMixAic10 ? 0 : ki
 // Where a fibre begins: the core in `current`.
 void enter() {
   AscCore& core = *current();
+  after_switch(nullptr, &core.worker->stack, &core.worker->stack_bytes);
   const mco_asc_launch& spec = core.launch.spec;
   spec.entry[core.info.is_cube ? 0 : 1](spec.args);
   core.leave();
@@ -134,7 +135,10 @@ void Launch::begin(Worker& w, AscCore& core) {
 void Launch::step(Worker& w, AscCore& core) {
   w.running = &core;
   current() = &core;
+  void* fake = nullptr;
+  before_switch(&fake, core.seat->fibre.stack, core.seat->fibre.bytes);
   swapcontext(&w.context, &core.seat->fibre.context);
+  after_switch(fake, nullptr, nullptr);
   current() = nullptr;
   w.running = nullptr;
 }

@@ -19,6 +19,8 @@ struct Worker {
   explicit Worker(Launch& launch) : launch(launch) {}
   Launch& launch;
   ucontext_t context;
+  const void* stack = nullptr;  // of the thread, and its size, as AddressSanitizer sees them
+  size_t stack_bytes = 0;
   std::vector<AscCore*> cores;               // that it has begun and not ended
   std::vector<std::unique_ptr<Seat>> seats;  // free ones
   AscCore* running = nullptr;

@@ -211,6 +211,27 @@ __aicore__ inline void functions(Memory& m, GM_ADDR f, GM_ADDR o, int32_t which)
       }
       break;
     }
+    case 27: {
+      const auto h = m.at<half>(20), q = m.at<half>(21);
+      const auto b = m.at<int8_t>(22);
+      const auto n = m.at<int32_t>(23);
+      Duplicate(h, half(3), 256);
+      Duplicate(q, half(-2.5f), 256);
+      MulCast(b, h, q, 256);  // -7.5 to the nearest even
+      Cast(h, b, RoundMode::CAST_NONE, 256);
+      Cast(r, h, RoundMode::CAST_NONE, 64);
+      Duplicate(n, 21, 64);
+      SetDeqScale(half(0.5f));
+      AddDeqRelu(h, n, n, 64);
+      Cast(r[64], h, RoundMode::CAST_NONE, 64);
+      Subs(r[128], x, 0.5f, 128);
+      Divs(r[256], x, 3.0f, 128);
+      ReduceDataBlock<ReduceType::MAX>(y, x, 64, 2, 1, 1, 8);
+      DataCopy(r[384], y, 16);
+      Compare<float, uint8_t>(tmp, x, y, CMPMODE::LT, 64);
+      IsFinite(r[400], x, 112);
+      break;
+    }
     default: Truncate<float, RoundMode::CAST_FLOOR>(r, x, 512);
   }
   store(o, r, 512);

@@ -19,6 +19,7 @@
 #include "mco/misc.h"
 #include "mco/builtin.h"
 #include "mco/library.h"
+#include "mco/fused.h"
 #include "mco/normal.h"
 #include "mco/cube.h"
 #include "mco/fixpipe.h"

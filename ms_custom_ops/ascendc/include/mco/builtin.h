@@ -121,6 +121,8 @@ struct AscendCUtils {
   static constexpr int32_t GetC0Size() { return 32; }
 };
 
+constexpr float PI = 3.14159265358979323846f;
+constexpr int32_t TWO = 2;
 constexpr uint64_t FULL_MASK = ~uint64_t(0);
 constexpr uint8_t BRCB_BROADCAST_NUMBER = 8;
 constexpr int32_t B8_DATA_NUM_PER_BLOCK = 32;

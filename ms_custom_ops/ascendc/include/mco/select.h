@@ -100,18 +100,18 @@ inline LocalTensor<uint8_t> compare_mask() { return scratch<uint8_t>(kCompareMas
 
 namespace AscendC {
 
-template <class D, class T>
+template <class T, class D>
 inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
                     uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {
   mco_asc::compare_count("Compare", where, dst, src0, src1, mode, count);
 }
-template <class D, class T, bool isSetMask = true>
+template <class T, class D, bool isSetMask = true>
 inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
                     const uint64_t, uint8_t repeat, const BinaryRepeatParams& params,
                     mco_asc::Where where = mco_asc::Where::here()) {
   mco_asc::compare("Compare", where, dst, src0, src1, mode, repeat, params);
 }
-template <class D, class T, bool isSetMask = true>
+template <class T, class D, bool isSetMask = true>
 inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
                     const uint64_t[], uint8_t repeat, const BinaryRepeatParams& params,
                     mco_asc::Where where = mco_asc::Where::here()) {
