@@ -13,6 +13,7 @@ from ms_custom_ops.cases.base import case_data, golden_outputs, place_of
 from ms_custom_ops.cases.compare import judge, measure
 from ms_custom_ops.cases.data import make_arrays, numpy_dtype, stored, view
 from ms_custom_ops.cases.model import PlannedCase, Result
+from ms_custom_ops.engine import set_check
 from ms_custom_ops.errors import MsCustomOpsError
 from ms_custom_ops.mistakes import explain
 from ms_custom_ops.registry import resolve
@@ -20,7 +21,7 @@ from ms_custom_ops.registry import resolve
 WAYS = ("native", "reference", "mindspore", "ascendc")
 
 
-def run_case(case: PlannedCase, soc: str, way: str = "native") -> Result:
+def run_case(case: PlannedCase, soc: str, way: str = "native", check: bool = False) -> Result:
     """Runs ``case``; nothing is raised but for a ``way`` that does not exist.
 
     Args:
@@ -28,10 +29,12 @@ def run_case(case: PlannedCase, soc: str, way: str = "native") -> Result:
         soc: full chip name.
         way: engine "native" or "reference", without MindSpore; "mindspore": the op in GRAPH mode; or "ascendc": its
             Ascend C kernel, without MindSpore.
+        check: run kernels on the native engine checked; what is found is the error of the case.
     """
     if way not in WAYS:
         raise ValueError(f"run_case: way is {way!r}; accepted: {', '.join(WAYS)}")
     result, start = Result(case, soc, way), time.perf_counter()
+    checked = set_check(True) if check else None
     try:
         arrays = make_arrays(case)
         outputs = _mindspore(case, arrays, soc) if way == "mindspore" else _engine(case, arrays, soc, way)
@@ -47,6 +50,9 @@ def run_case(case: PlannedCase, soc: str, way: str = "native") -> Result:
             _judge(result, golden, outputs)
             if case.reference is not None:
                 _compare(result, golden, outputs)
+    finally:
+        if checked is not None:
+            set_check(checked)
     result.seconds = time.perf_counter() - start
     return result
 

@@ -35,6 +35,8 @@ STAGES = ("golden", "kernel", "graph", "ascendc", "faults")
               show_default=True, help="Engine of this package, without MindSpore; ascendc: the native one on "
               "the ops' Ascend C kernels.")  # fmt: skip
 @click.option("--mindspore", is_flag=True, help="The same as --only graph.")
+@click.option("--check/--no-check", default=True, show_default=True, help="Look at every access of the kernels; what "
+              "is found is an error of the case (docs/sanitizer.md).")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of shapes and data.")
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="Run the first LIMIT cases of each op or "
               "file only, on each chip.")  # fmt: skip
@@ -47,7 +49,8 @@ STAGES = ("golden", "kernel", "graph", "ascendc", "faults")
 @click.pass_context
 def command(
     ctx: click.Context, ops: tuple[str, ...], stage: str, files: tuple[Path, ...], socs: tuple[str, ...], engines: str,
-    mindspore: bool, seed: int, limit: int | None, pattern: str, processes: int, report: Path | None, quiet: bool,
+    mindspore: bool, check: bool, seed: int, limit: int | None, pattern: str, processes: int, report: Path | None,
+    quiet: bool,
 ) -> None:  # fmt: skip
     """Run the smoke cases of OPS, and the cases of files, against the goldens; without either, of every op.
 
@@ -84,7 +87,7 @@ def command(
     if not quiet:
         click.echo(output.line(output.HEADER))
     results: list[Outcome] = []
-    for result in _outcomes(plans, ways, processes, scope, seed):
+    for result in _outcomes(plans, ways, check, processes, scope, seed):
         results.append(result)
         if not quiet or result.verdict != "pass":
             click.echo(result.text)
@@ -134,7 +137,9 @@ class _Plan:
     absent: list[str]
 
 
-def _outcomes(plans: list[_Plan], ways: tuple[str, ...], processes: int, scope: Scope, seed: int) -> Iterator[Outcome]:
+def _outcomes(
+    plans: list[_Plan], ways: tuple[str, ...], check: bool, processes: int, scope: Scope, seed: int
+) -> Iterator[Outcome]:
     """Results in the order of the plans."""
     from ms_custom_ops.cases import run_case
     from ms_custom_ops.cases.report import outcome
@@ -142,7 +147,7 @@ def _outcomes(plans: list[_Plan], ways: tuple[str, ...], processes: int, scope: 
     if processes > 1 and all(plan.op for plan in plans):
         folders = tuple(str(folder) for folder in scope.folders)
         with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-            parts = [pool.submit(_run_part, plan.op, plan.soc, [c.name for c in plan.cases], ways, seed, folders)
+            parts = [pool.submit(_run_part, plan.op, plan.soc, [c.name for c in plan.cases], ways, check, seed, folders)
                      for plan in plans]  # fmt: skip
             for part in parts:
                 yield from part.result()
@@ -150,11 +155,11 @@ def _outcomes(plans: list[_Plan], ways: tuple[str, ...], processes: int, scope: 
     for plan in plans:
         for case in plan.cases:
             for way in ways:
-                yield outcome(run_case(case, plan.soc, way))
+                yield outcome(run_case(case, plan.soc, way, check))
 
 
 def _run_part(
-    op: str, soc: str, names: list[str], ways: tuple[str, ...], seed: int, folders: tuple[str, ...]
+    op: str, soc: str, names: list[str], ways: tuple[str, ...], check: bool, seed: int, folders: tuple[str, ...]
 ) -> list[Outcome]:
     """The cases of one op on one chip, in a process of its own."""
     from ms_custom_ops.cases import run_case, smoke_cases
@@ -164,7 +169,7 @@ def _run_part(
     for folder in folders:
         load_package(folder, "--ops")
     cases = [case for case in smoke_cases(get_op(op), soc, seed) if case.name in names]
-    return [outcome(run_case(case, soc, way)) for case in cases for way in ways]
+    return [outcome(run_case(case, soc, way, check)) for case in cases for way in ways]
 
 
 def _plans(source: OpSpec | CaseFile, socs: tuple[str, ...], seed: int, pattern: str, limit: int | None) -> list[_Plan]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops.debug.points import PrintPoint, Value, capture, parse_format, points_of
-from ms_custom_ops.errors import TikError, describe
+from ms_custom_ops.engine.checked import check_arrays
+from ms_custom_ops.errors import EngineError, TikError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.where import user_frame, user_location
 
@@ -109,6 +110,20 @@ class Debugger:
             )
 
 
+def _check(program: ir.Program, arrays: Any) -> None:
+    """Print what a checked run of the native engine finds, before the kernel is walked; nothing where there is no
+    engine, or where the kernel fails in a way that the walk will show."""
+    copies = {id(a): a.copy() for a in (*arrays.inputs, *arrays.outputs)}
+    inputs, outputs = ([copies[id(a)] for a in group] for group in (arrays.inputs, arrays.outputs))
+    try:
+        report = check_arrays(program, inputs, arrays.scalars, outputs)
+    except EngineError as error:
+        _screen(f"tikdb: not checked: {error}\n")
+        return
+    if not report.ok:
+        _screen(f"{report}\n")
+
+
 def run_program(
     program: ir.Program,
     feed: dict[str, Any],
@@ -122,6 +137,7 @@ def run_program(
     from ms_custom_ops.debug.walker import run_observed
 
     arrays = Feed(program, feed, desc_tensor, api)
+    _check(program, arrays)
     shell = Shell(program) if interactive else None
     try:
         run_observed(program, arrays.inputs, arrays.scalars, arrays.outputs, shell)

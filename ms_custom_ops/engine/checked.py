@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ctypes
 
+import numpy as np
+
 from ms_custom_ops.engine import native
 from ms_custom_ops.engine.findings import Finding, Report
 from ms_custom_ops.program import ir
@@ -34,6 +36,20 @@ def run_checked(
     """
     inputs, scalars = native._bind(program, feed)
     outputs = [native._new_output(program, index, inputs) for index in program.outputs]
+    return check_arrays(program, inputs, scalars, outputs, values=values, threads=threads, time_limit=time_limit)
+
+
+def check_arrays(
+    program: ir.Program,
+    inputs: list[np.ndarray],
+    scalars: list[int | float],
+    outputs: list[np.ndarray],
+    *,
+    values: bool = False,
+    threads: int = 0,
+    time_limit: float | None = None,
+) -> Report:
+    """:func:`run_checked` on arrays that fit the Program; results go to ``outputs``."""
     options = native._options(_CHECKED, threads, True, time_limit)
     found = ctypes.c_void_p()
     options.findings = ctypes.cast(ctypes.byref(found), ctypes.c_void_p)
@@ -69,10 +85,12 @@ def _one(library: ctypes.CDLL, found: ctypes.c_void_p, index: int) -> Finding:
     )
 
 
-def set_check(on: bool) -> None:
+def set_check(on: bool) -> bool:
     """Whether ops, and every run that names no mode, run checked from now on: what is found is then the error of the
-    run, an EngineError. MS_CUSTOM_OPS_CHECK=1 says so from the start."""
+    run, an EngineError. MS_CUSTOM_OPS_CHECK=1 says so from the start. The result is what was so before."""
+    before = get_check()
     native._library().mco_set_check(int(bool(on)))
+    return before
 
 
 def get_check() -> bool:

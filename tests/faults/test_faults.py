@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import kit as kit_file
-import memory_faults  # noqa: F401
+import memory_faults
 import order_faults  # noqa: F401
 import pytest
 import value_faults  # noqa: F401
@@ -15,6 +15,7 @@ from kit import FAULTS, Fault, Kit
 import ms_custom_ops as mco
 from ms_custom_ops import where
 from ms_custom_ops.engine.findings import ADVICE, Report
+from ms_custom_ops.errors import EngineError, TikError
 from ms_custom_ops.soc import use_soc
 from ms_custom_ops.tik import builder
 
@@ -74,3 +75,51 @@ def test_the_corrected_twin_has_no_finding(fault: Fault) -> None:
 
 def test_every_kind_is_planted() -> None:
     assert {f.kind for f in FAULTS} == KINDS and len(FAULTS) >= 60
+
+
+def late(k: Kit) -> None:
+    """Reads what a transfer writes without waiting for it."""
+    x, y = k.gm(64), k.out(64)
+    u, r = k.ub(64), k.ub(64)
+    with k.t.new_stmt_scope(disable_sync=True):
+        k.move(u, x, 64)
+        if not k.bad:
+            k.t.set_flag("PIPE_MTE2", "PIPE_V", 0)
+            k.t.wait_flag("PIPE_MTE2", "PIPE_V", 0)
+        k.t.vec_muls(64, r, u, 2.0, 1, 8, 8)
+        k.t.pipe_barrier("PIPE_ALL")
+        k.move(y, r, 64)
+
+
+def test_a_transfer_lands_at_its_wait() -> None:
+    for bad in (True, False):
+        with use_soc("Ascend910A"):
+            kit = Kit(bad)
+            late(kit)
+            report = mco.check(kit.build(), kit.feed)
+        doubled = kit.feed[0] * 2
+        assert report.ok is not bad and (report.outputs[0] == doubled).all() == (not bad)
+
+
+def test_findings_are_the_error_of_a_run_where_that_is_asked_for() -> None:
+    with use_soc("Ascend910A"):
+        kit = Kit(True)
+        memory_faults.operand_never_written(kit)
+        program = kit.build().programs[0]
+    before = mco.set_check(True)
+    try:
+        assert mco.get_check()
+        with pytest.raises(
+            EngineError, match=r"planted: the checked run has 1 findings\n  \[uninitialized_read\] .*never"
+        ):
+            mco.run(program, kit.feed)
+    finally:
+        mco.set_check(before)
+    assert mco.run(program, kit.feed)[0].shape == (64,)
+
+
+def test_a_callable_that_is_no_kernel_is_refused() -> None:
+    with pytest.raises(TikError, match="check: target is int; accepted: a Program, a Tik instance or a function"):
+        mco.check(3)
+    with pytest.raises(TikError, match="check: no kernel was built; accepted: a call after tik_instance.BuildCCE"):
+        mco.check(Kit(False).t)
