@@ -92,6 +92,7 @@ void Flow::run() {
   if (is_any(run, {run_mmad, run_matmul})) return product();
   if (is_any(run, {run_vgather, run_vscatter, run_vgatherb})) return gather();
   if (run == run_vreduce) return keep();
+  if (is_any(run, {run_mrgsort, run_rpsort})) return records();
   if (is_any(run, {run_data_move, run_move_pad, run_nd2nz, run_load2d, run_nchw, run_vtranspose, run_v4dtrans, run_vbcb,
                    run_vpadding, run_mrgch, run_field, run_load3dv1, run_load3dv2})) {
     return bytes();
@@ -395,6 +396,35 @@ int Flow::pad_index() const {
     if (!std::strcmp(in_.op->args[i].name, "pad_value")) return int(i);
   }
   return -1;
+}
+
+// Sorting moves whole records, by their scores: a field that lacks content in one record may in any of the result.
+void Flow::records() {
+  const int dst = index("dst");
+  const bool pairs = use_.has_attr("record") && use_.attr("record");
+  const int64_t size = use_.size(dst), bytes = pairs ? 8 : 8 * size;
+  const int64_t score = pairs ? 0 : 4 * size;
+  std::vector<Mark> field(size_t(bytes), kHeld);
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    const OperandUse& o = operands_[i];
+    if (!o.reads || !o.marks) continue;
+    each_run(*o.touched, [&](int64_t lo, int64_t hi) {
+      if (all_held(o.marks + lo, hi - lo)) return;
+      for (int64_t at = lo; at < hi; ++at) {
+        Mark& mark = field[size_t((at - lo) % bytes)];
+        if (o.marks[at] && !mark) mark = named(int(i), o.marks[at]);
+      }
+    });
+  }
+  const Mark order = field[size_t(score)];
+  for (size_t i = 0; i < operands_.size(); ++i) {
+    if (!operands_[i].writes) continue;
+    put_all(int(i), order);
+    if (order || int(i) != dst || !operands_[i].marks) continue;
+    each_run(*operands_[i].touched, [&](int64_t lo, int64_t hi) {
+      for (int64_t at = lo; at < hi; ++at) operands_[i].marks[at] = field[size_t((at - lo) % bytes)];
+    });
+  }
 }
 
 void Flow::all() {

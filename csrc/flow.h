@@ -29,6 +29,7 @@ class Flow {
   void elements();
   void gather();
   void keep();
+  void records();
   void bytes();
   void unpad();
   int pad_index() const;
