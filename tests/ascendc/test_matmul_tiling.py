@@ -77,6 +77,9 @@ def test_plans_fit_and_cover(tmp_path: Path) -> None:
     told = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
     plans = [json.loads(line) for line in told.splitlines()]
     assert plans.pop()["status"] == -1 and len(plans) == 60
+    for p in (p for p in plans if (p["M"], p["N"]) == (1024, 640) and p["cores"] > 2):  # no core has a tail
+        assert p["M"] % p["singleCoreM"] == p["N"] % p["singleCoreN"] == 0
+        assert p["singleCoreM"] % p["baseM"] == p["singleCoreN"] % p["baseN"] == 0
     for p in plans:
         assert p["status"] == 0 and p["same"], p
         a, b = (p["base" + axis] * p["baseK"] * p["size"] for axis in "MN")

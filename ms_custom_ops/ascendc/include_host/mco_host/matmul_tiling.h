@@ -120,6 +120,7 @@ class MatmulApiTilingBase {
   static int32_t Up(int32_t value, int32_t unit) { return (value + unit - 1) / unit * unit; }
   static int32_t Pieces(int32_t whole, int32_t piece) { return (whole + piece - 1) / piece; }
   static constexpr int32_t kFractal = 16;
+  static constexpr int32_t kWhole = 1 << 24;  // more than the elements of any base block
   int32_t fix_m_ = -1, fix_n_ = -1, fix_k_ = -1;
 
  private:
@@ -163,8 +164,11 @@ class MatmulApiTilingBase {
       const int32_t base_k = fix_k_ > 0 ? fix_k_ : std::min(fits, Up(plan_.singleCoreK, unit_k));
       if (base_k <= 0 || static_cast<int64_t>(use_m) * base_k * a > l0a * 2LL) continue;
       if (static_cast<int64_t>(use_n) * base_k * b > l0b * 2LL) continue;
-      if (use_m * use_n < best) continue;
-      best = use_m * use_n;
+      // Blocks without tails first: kernels that copy whole blocks rely on them.
+      const bool whole = plan_.singleCoreM % use_m == 0 && plan_.singleCoreN % use_n == 0;
+      const int32_t rank = use_m * use_n + (whole ? kWhole : 0);
+      if (rank < best) continue;
+      best = rank;
       plan_.baseM = use_m, plan_.baseN = use_n, plan_.baseK = base_k;
     }
     return best > 0;
@@ -247,6 +251,23 @@ class MultiCoreMatmulTiling : public MatmulApiTilingBase {
       if (least_work >= 0 && (work > least_work || (work == least_work && read >= least_read))) continue;
       least_work = work, least_read = read;
       plan->singleCoreM = std::min(share_m, m), plan->singleCoreN = std::min(share_n, n);
+    }
+    WholeShares(m, n, least_work, plan);
+  }
+  // Equal shares that base blocks divide, where a core has at most twice the work of the shares above.
+  void WholeShares(int32_t m, int32_t n, int64_t least_work, Values* plan) {
+    const int32_t unit_m = fix_m_ > 0 ? fix_m_ : align_m_ > 0 ? align_m_ : kFractal;
+    const int32_t unit_n = fix_n_ > 0 ? fix_n_ : align_n_ > 0 ? align_n_ : kFractal;
+    int64_t best = 2 * least_work + 1, best_read = 0;
+    for (int32_t share_m = unit_m; share_m <= m; share_m += unit_m) {
+      if (m % share_m) continue;
+      for (int32_t share_n = unit_n; share_n <= n; share_n += unit_n) {
+        if (n % share_n || (m / share_m) * (n / share_n) > std::max(cores_, 1)) continue;
+        const int64_t work = static_cast<int64_t>(share_m) * share_n, read = share_m + share_n;
+        if (work > best || (work == best && read >= best_read)) continue;
+        best = work, best_read = read;
+        plan->singleCoreM = share_m, plan->singleCoreN = share_n;
+      }
     }
   }
   int32_t cores_ = 1, single_m_ = -1, single_n_ = -1, single_k_ = -1, align_m_ = -1, align_n_ = -1;
