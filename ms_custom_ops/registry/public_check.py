@@ -53,7 +53,7 @@ def check_kinds(public: PublicSpec, operands: Mapping[str, Operand]) -> None:
     for arg in public.args:
         operand = operands.get(arg.name, ABSENT)
         if operand.other or not (operand.there or arg.optional):
-            known = arg if arg.shape or len(arg.shapes) > 1 else replace(arg, shape=arg.shapes[0][1])
+            known = arg if arg.shape else replace(arg, shape=arg.shapes[-1][1])
             accepted = f"a tensor of shape {known.shape_text}" if known.shape else "a tensor"
             accepted += " or a list of integers" * bool(arg.values) + " or None" * arg.optional
             raise OpArgumentError(describe(public.name, arg.name, operand.other or None, accepted))

@@ -19,6 +19,7 @@ from ms_custom_ops.errors import OpArgumentError, OpDtypeError, TikError
 from ms_custom_ops.mindspore import versions
 from ms_custom_ops.mindspore.custom import TikCustom, dtype_name, prim_cache
 from ms_custom_ops.op_impl.flash_attention import golden
+from ms_custom_ops.registry import get_op
 
 
 class Raw(nn.Cell):
@@ -169,13 +170,13 @@ def test_several_ops_share_nothing_but_the_extension(mode: str) -> None:
 
 def test_primitive_alone_and_through_the_cache() -> None:
     ms.set_context(mode=ms.PYNATIVE_MODE)
-    absent = (False,) * 6
+    absent = (False,) * len(get_op("flash_attention").optional_tensors)
     query, key, value = tensors()
-    out = mco_generated_ops.FlashAttention(absent)(query, key, value, *[mco_generated_ops.ABSENT] * 6)
+    out = mco_generated_ops.FlashAttention(absent)(query, key, value, *[mco_generated_ops.ABSENT] * len(absent))
     assert isinstance(out, tuple) and len(out) == 3
     cached = prim_cache(mco_generated_ops.FlashAttention)(absent)
     assert cached is prim_cache(mco_generated_ops.FlashAttention)(absent)
-    assert (cached(query, key, value, *[mco_generated_ops.ABSENT] * 6)[0].asnumpy() == out[0].asnumpy()).all()
+    assert (cached(query, key, value, *[mco_generated_ops.ABSENT] * len(absent))[0].asnumpy() == out[0].asnumpy()).all()
 
 
 def test_wrong_attributes_of_the_primitive() -> None:

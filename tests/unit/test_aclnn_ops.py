@@ -46,8 +46,8 @@ def test_parameters_come_from_the_op_info_file() -> None:
         ("flash_attention_grad", aclnn.FlashAttentionGradGetWorkspaceSize),
     ):
         spec = get_op(name)
-        form = spec if spec.public is None else spec.public
-        expected = [arg.name for arg in form.args] + [ret.name for ret in form.returns]
+        form, attributes = (spec, ()) if spec.public is None else (spec.public, spec.public.attributes)
+        expected = [arg.name for arg in (*form.args, *attributes)] + [ret.name for ret in form.returns]
         assert list(inspect.signature(first).parameters) == expected
 
 
