@@ -9,7 +9,7 @@ struct Plan {
   int32_t mode, transposeA, transposeB, batch;
 };
 
-enum Mode { kAll, kBlocks, kFromUb, kBatch, kAtomic, kAsync, kNz };
+enum Mode { kAll, kBlocks, kFromUb, kBatch, kAtomic, kAsync, kNever };
 
 template <class T, class C, class V, CubeFormat FORMAT = CubeFormat::ND>
 class Product {
@@ -46,6 +46,8 @@ class Product {
         return mm.IterateAll(c, 1);
       case kAsync:
         return Async();
+      case kNever:
+        return CrossCoreWaitFlag(5);
       default:
         mm.IterateAll(c);
         mm.End();

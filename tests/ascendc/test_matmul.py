@@ -20,7 +20,7 @@ need_ascendc()
 HERE = Path(__file__).parent
 HALF, BFLOAT, FLOAT = np.float16, ml_dtypes.bfloat16, np.float32
 TYPES = ((HALF, FLOAT, FLOAT), (HALF, HALF, HALF), (BFLOAT, BFLOAT, FLOAT), (FLOAT,) * 3, (np.int8, np.int32, np.int32))
-ALL, BLOCKS, FROM_UB, BATCH, ATOMIC, ASYNC = range(6)
+ALL, BLOCKS, FROM_UB, BATCH, ATOMIC, ASYNC, NEVER = range(7)
 FIELDS = re.findall(
     r"MCO_CUBE_FIELD\((\w+)\)",
     (Path(ms_custom_ops.__file__).parent / "ascendc/include_host/mco_host/cube_tiling_fields.inc").read_text(),
@@ -104,3 +104,16 @@ def test_what_is_refused(mm):
         mm(1, a, b, None, c, tiling=plan(512, 512, 512, base=(0, 32, 32)), tiling_key=0)
     with pytest.raises(AscendcError, match=r"AIC core 0: Matmul::IterateAll: src needs .*matmul\.cpp:\d+"):
         mm(1, a[:, :8], b, None, c, tiling=plan(512, 512, 512), tiling_key=0)
+
+
+def test_who_waits_for_whom(mm):
+    a, b, _, c, _ = given(0, 32, 32, 32)
+    with pytest.raises(AscendcError) as caught:
+        mm(1, a, b, None, c, tiling=plan(32, 32, 32, mode=NEVER), tiling_key=0)
+    text = str(caught.value)
+    for words in (
+        r"AIC core 0 waits in REGIST_MATMUL_OBJ: for work of the vector cores of its block \[.*matmul\.cpp:\d+\]",
+        r"AIV core 0 waits in CrossCoreWaitFlag: for flag 5 \[.*matmul\.cpp:\d+\]",
+        "ended: AIV core 1",
+    ):
+        assert re.search(words, text), text
