@@ -45,8 +45,13 @@ def do_bench(
         return found[0] if len(found) == 1 else found
     if return_mode == "all":
         return times
-    reduce = {"mean": statistics.fmean, "median": statistics.median, "min": min, "max": max}[return_mode]
-    return float(reduce(times))
+    reduce: dict[str, Callable[[list[float]], float]] = {
+        "mean": statistics.fmean,
+        "median": statistics.median,
+        "min": min,
+        "max": max,
+    }
+    return float(reduce[return_mode](times))
 
 
 def _once(fn: Callable[[], Any]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -32,7 +32,8 @@ def _other(text: str, what: str, wanted: Wanted) -> tuple[str, Wanted]:
         if not sign:
             what = part
         elif name in ("soc", "case", "dtype"):
-            wanted = replace(wanted, **{name: value})
+            changed: dict[str, Any] = {name: value}
+            wanted = replace(wanted, **changed)
         elif name.startswith("attr."):
             fields["attrs"] += (f"{name[5:]}={value}",)
         else:

@@ -166,8 +166,10 @@ def _step_names(handle: native.Handle, steps: int) -> list[tuple[str, str, int]]
         missing = _library().mco_program_step(
             handle.pointer, step, ctypes.byref(name), ctypes.byref(file), ctypes.byref(line)
         )
-        known = not missing and name.value is not None and file.value is not None
-        found.append((name.value.decode(), file.value.decode(), line.value) if known else ("", "", 0))
+        if missing or name.value is None or file.value is None:
+            found.append(("", "", 0))
+        else:
+            found.append((name.value.decode(), file.value.decode(), line.value))
     return found
 
 

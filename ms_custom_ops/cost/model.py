@@ -71,7 +71,8 @@ def profile(
     if feed is None:
         if built.input_scalars:
             raise EngineError(describe(built.name, "feed", "None", "values: the Program has input scalars"))
-        inputs, scalars = [_empty(built, built.buffers[i]) for i in built.inputs], []
+        inputs: list[np.ndarray] = [_empty(built, built.buffers[i]) for i in built.inputs]
+        scalars: list[int | float] = []
     else:
         inputs, scalars = native._bind(built, feed)
     outputs = [_empty(built, built.buffers[i]) for i in built.outputs]

@@ -81,7 +81,8 @@ def _process(block: int, unit: str) -> str:
 
 def insight(p: Profile) -> str:
     """For MindStudio Insight: strings as pid and tid, and ``profilingType`` before the first list."""
-    found, records = list(events(p)), []
+    found = list(events(p))
+    records: list[dict[str, Any]] = []
     for block, unit, track in _tracks(found):
         pid = _process(block, unit)
         place = 3 * block + (1 if unit == "cubecore0" else 2)
@@ -103,25 +104,23 @@ def insight(p: Profile) -> str:
 def perfetto(p: Profile) -> str:
     """For Perfetto and chrome://tracing: numbers as pid and tid, with their names."""
     found = list(events(p))
-    tracks, records = _tracks(found), []
+    tracks = _tracks(found)
+    records: list[dict[str, Any]] = []
     processes = {key: i + 1 for i, key in enumerate(sorted({(b, u) for b, u, _ in tracks}))}
-    threads = {key: 10 * processes[key[:2]] + _ORDER[key[2]] for key in tracks}
+    threads = {(b, u, t): 10 * processes[b, u] + _ORDER[t] for b, u, t in tracks}
     for (block, unit), pid in processes.items():
         records.append(_name("process_name", pid, 0, f"{_process(block, unit)} (modelled)"))
-    for key, tid in threads.items():
-        records.append(_name("thread_name", processes[key[:2]], tid, key[2]))
-        records.append(
-            {"name": "thread_sort_index", "ph": "M", "pid": processes[key[:2]], "tid": tid,
-             "args": {"sort_index": _ORDER[key[2]]}}
-        )  # fmt: skip
+    for (block, unit, track), tid in threads.items():
+        pid, index = processes[block, unit], {"sort_index": _ORDER[track]}
+        records.append(_name("thread_name", pid, tid, track))
+        records.append({"name": "thread_sort_index", "ph": "M", "pid": pid, "tid": tid, "args": index})
     for e in found:
-        key = (e.block, e.unit)
         args: dict[str, Any] = {"line": e.place, "bytes": e.bytes}
         if e.reason:
             args |= {"waited_cycles": round(e.wait, 1), "reason": e.reason}
         records.append(
             {"name": e.name, "cat": e.track, "ph": "X", "ts": e.start, "dur": round(e.end - e.start, PICO),
-             "pid": processes[key], "tid": threads[(*key, e.track)], "args": args}
+             "pid": processes[e.block, e.unit], "tid": threads[e.block, e.unit, e.track], "args": args}
         )  # fmt: skip
     return json.dumps({"displayTimeUnit": "ns", "otherData": {"note": p.note}, "traceEvents": records},
                       separators=(",", ":"))  # fmt: skip
