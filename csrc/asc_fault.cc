@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
+#include <link.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -19,7 +20,7 @@ namespace mco::asc {
 
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGFPE, SIGBUS, SIGILL};
+constexpr int kSignals[] = {SIGSEGV, SIGFPE, SIGBUS, SIGILL, SIGURG};
 constexpr int kCount = int(sizeof kSignals / sizeof kSignals[0]);
 constexpr size_t kStackBytes = size_t(1) << 17;
 
@@ -69,8 +70,49 @@ const void* place_in_kernel(const AscCore& core, const void* pc) {
   return nullptr;
 }
 
+// Where the code of the kernels of this launch lies: nothing else may be left in the middle.
+struct Code {
+  uintptr_t first = 0, end = 0;
+};
+
+Code code_of(const void* function) {
+  Code found;
+  Dl_info library;
+  if (!dladdr(function, &library)) return found;
+  struct Wanted {
+    uintptr_t base;
+    Code* found;
+  } wanted{reinterpret_cast<uintptr_t>(library.dli_fbase), &found};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        const auto& w = *static_cast<Wanted*>(data);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          const uintptr_t first = info->dlpi_addr + part.p_vaddr;
+          if (part.p_type != PT_LOAD || !(part.p_flags & PF_X) || info->dlpi_addr != w.base) continue;
+          *w.found = {first, first + part.p_memsz};
+        }
+        return 0;
+      },
+      &wanted);
+  return found;
+}
+
+void on_alarm(AscCore& core, const void* pc) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(pc);
+  if (at < core.launch.code[0] || at >= core.launch.code[1]) return;  // a call of the API, which looks itself
+  core.error = core.title() + ": kernel code still runs after the time limit; accepted: a kernel that ends before it";
+  core.fault_at = pc;
+  core.failed = true;
+  core.leave();
+}
+
 void on_fault(int signal, siginfo_t* info, void* context) {
   AscCore* core = current();
+  if (signal == SIGURG) {
+    if (core) on_alarm(*core, interrupted(context));
+    return;
+  }
   if (!core) {  // not ours
     for (int i = 0; i < kCount; ++i) {
       if (kSignals[i] == signal) sigaction(signal, &handlers_old[i], nullptr);
@@ -85,6 +127,34 @@ void on_fault(int signal, siginfo_t* info, void* context) {
 }
 
 }  // namespace
+
+TimeLimit::TimeLimit(Launch& launch) : launch_(launch) {
+  if (launch.spec.time_limit <= 0) return;
+  const Code code = code_of(reinterpret_cast<const void*>(launch.spec.entry[1]));
+  launch.code[0] = code.first;
+  launch.code[1] = code.end;
+  thread_ = std::thread([this] { wait(); });
+}
+
+void TimeLimit::wait() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto next = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                     std::chrono::duration<double>(launch_.spec.time_limit));
+  while (!changed_.wait_until(lock, next, [this] { return over_; })) {
+    launch_.alarm();
+    next = std::chrono::steady_clock::now() + std::chrono::milliseconds(Watch::kPollMilliseconds);
+  }
+}
+
+TimeLimit::~TimeLimit() {
+  if (!thread_.joinable()) return;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
 
 FaultHandlers::FaultHandlers() {
   std::lock_guard<std::mutex> lock(handlers_mutex);
@@ -149,7 +219,8 @@ std::string code_place(const void* pc) {
   std::string first;
   for (size_t begin = 0; begin < text.size();) {  // from the innermost inlined function outwards
     const size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
+    std::string line = text.substr(begin, end - begin);
+    line = line.substr(0, line.find(" (discriminator"));
     begin = end + 1;
     if (line.empty() || line[0] == '?') continue;
     if (first.empty()) first = line;

@@ -247,8 +247,10 @@ AscCore* Launch::next_core(Worker& w, std::unique_lock<std::mutex>& lock) {
       }
     }
     changed.wait_for(lock, std::chrono::milliseconds(Watch::kPollMilliseconds));
-    if (watch.look() != Watch::Stop::None) {
-      note_error(-1, watch.stopped() == Watch::Stop::Asked ? "interrupted" : "the cores still wait at the time limit");
+    const Watch::Stop stop = watch.look();
+    if (stop == Watch::Stop::Asked) note_error(-1, "interrupted");
+    if (stop == Watch::Stop::TimeLimit && running_ == 0 && error_core_ == INT32_MAX) {
+      note_error(-1, "the cores still wait at the time limit");
     }
   }
 }
@@ -272,10 +274,16 @@ void Launch::work() {
   workers_.erase(std::find(workers_.begin(), workers_.end(), &w));
 }
 
+void Launch::alarm() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (const Worker* w : workers_) pthread_kill(w->thread, SIGURG);
+}
+
 void Launch::run() {
   const int threads = spec.threads > 0 ? spec.threads : ThreadPool::threads();
   const int helpers = int(std::min<size_t>(size_t(threads), cores.size())) - 1;
   const FaultHandlers handlers;
+  const TimeLimit limit(*this);
   ThreadPool::instance().run(helpers, [this] { work(); }, [this] { watch.look(); });
   if (error_core_ != INT32_MAX) throw Error(error_);
 }

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <map>
+#include <thread>
 #include <mutex>
 
 #include "asc_core.h"
@@ -32,8 +33,11 @@ class Launch {
   Launch(const mco_asc_launch& spec, int kind);
   ~Launch();
 
-  void run();  // throws Error
+  void run();    // throws Error
+  void alarm();  // every thread looks whether it runs kernel code
   bool asked_to_stop() const { return watch.stopped() == Watch::Stop::Asked; }
+
+  uintptr_t code[2] = {};  // of the kernels, under a time limit
 
   // A kernel that turns out to be of another kind than assumed; the launch starts again.
   int wanted_kind = -1;
@@ -109,6 +113,20 @@ class FaultStack {
  private:
   void* memory_;
   stack_t old_;
+};
+// Ends cores whose kernel code runs on beyond the time limit without a call that would notice.
+class TimeLimit {
+ public:
+  explicit TimeLimit(Launch& launch);
+  ~TimeLimit();
+
+ private:
+  void wait();
+  Launch& launch_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ = false;
+  std::thread thread_;
 };
 // The source line of code in a library, or the library and its address there.
 std::string code_place(const void* pc);

@@ -85,6 +85,11 @@ __aicore__ inline void run(GM_ADDR x, int32_t which, int32_t zero) {
     case 20:
       DataCopyPad(b, gm, {1, 6, 0, 0}, {false, 0, 0, 0});  // fault 20
       break;
+    case 21: {
+      volatile int32_t never = zero;
+      while (!never) {}  // fault 21
+      break;
+    }
     default:
       DataCopy(b, gm, 64);
       Adds(b, b, 1.0f, 64);

@@ -96,6 +96,7 @@ FAULT_TEXTS = {
     17: "GetWithOffset: bytes [32, 1056) of a buffer of 1024; accepted: bytes within it",
     18: "Adds: still runs after the time limit of 0.3 s; accepted: a kernel that ends before it, or a higher limit",
     19: "AllocTensor: the queue or buffer was not initialised; accepted: one that InitBuffer was called for",
+    21: "kernel code still runs after the time limit; accepted: a kernel that ends before it",
     20: "DataCopyPad: blockLen is 6 bytes; accepted: whole elements of 4",
 }
 
@@ -104,7 +105,7 @@ FAULT_TEXTS = {
 def test_a_fault_is_one_error_with_core_and_line(faults, which):
     x = np.zeros(64, np.float32)
     with pytest.raises(AscendcError) as caught:
-        faults(3, x, which, 0, time_limit=0.3 if which == 18 else None)
+        faults(3, x, which, 0, time_limit=0.3 if which in (18, 21) else None)
     text = str(caught.value)
     line = next(i for i, t in enumerate(FAULTS.read_text().splitlines(), 1) if t.endswith(f"// fault {which}"))
     assert text.startswith("faults: AIV core 0: " if which != 12 else "faults: ")
