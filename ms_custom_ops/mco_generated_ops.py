@@ -215,8 +215,8 @@ def flash_attention_grad(
         drop_mask: (B, N1, S1, S2P) F16, optional. 1 = kept, 0 = dropped; takes the place of seed
         actual_seq_qlen: (BP) I32, optional. query length of each batch, padded to BP with anything
         actual_seq_kvlen: (BP) I32, optional. key length of each batch, padded to BP with anything
-        seed_words: (8) I32, optional. low and high word of a 64-bit seed, then padding; takes the place of
-            seed
+        seed_words: (8) I32, optional. low and high word of a 64-bit seed, row and column of the first query
+            and key among those of a longer sequence, then padding; takes the place of seed
         row_bounds: (2, S1P) I32, optional. first and one past the last key that each row sees, both non-
             decreasing along the rows; of all batches
         scale_value: float, default 1.0. factor on the scores, applied inside
@@ -639,8 +639,8 @@ def flash_attention(
         drop_mask: (B, N1, S1, S2P) F16, optional. 1 = kept, 0 = dropped; takes the place of seed
         actual_seq_qlen: (BP) I32, optional. query length of each batch, padded to BP with anything
         actual_seq_kvlen: (BP) I32, optional. key length of each batch, padded to BP with anything
-        seed_words: (8) I32, optional. low and high word of a 64-bit seed, then padding; takes the place of
-            seed
+        seed_words: (8) I32, optional. low and high word of a 64-bit seed, row and column of the first query
+            and key among those of a longer sequence, then padding; takes the place of seed
         row_bounds: (2, S1P) I32, optional. first and one past the last key that each row sees, both non-
             decreasing along the rows; of all batches
         scale_value: float, default 1.0. factor on the scores, applied inside

@@ -155,7 +155,8 @@ def flash_attention(
             influence on its results and gradients, whatever it holds (NaN, Inf).
         attn_bias: ``real_shift`` in any shape that broadcasts to (B, N1, S1, S2): added to the scaled scores, with a
             gradient.
-        seed_words: int32 (8,): low and high word of a 64-bit seed, then padding; a ``seed`` made outside, as the
+        seed_words: int32 (8,): low and high word of a 64-bit seed, row and column of the first query and key in a
+            longer sequence (0 and 0 for the whole), then padding; a ``seed`` made outside, as the
             interfaces without MindSpore take it.
         scale_value: factor on the scores, applied inside; None means D^-0.5. A tensor of one value is multiplied
             into query, rounded to its dtype, and has a gradient.

@@ -46,6 +46,7 @@ class Dropout:
         self._max_rows = max_rows
         self._seed_words = seed_words
         self._start: Any = None
+        self._corner: Any = None
 
     def prepare(self) -> None:
         """Fill ``counter_base``: row * _ROW + column * _COLUMN of a slice, modulo 2**32."""
@@ -55,12 +56,23 @@ class Dropout:
             base.tensor[lane].set_as(_signed(lane // CUBE_BLOCK * _ROW + lane % CUBE_BLOCK * _COLUMN))
         if self._seed_words is not None:
             self._tik.data_move(b["seed_words"][0], self._seed_words[0], 0, 1, 1, 0, 0)
+            self._set_corner()
         filled, total = _LANES, self._max_rows * CUBE_BLOCK
         while filled < total:
             step = min(filled, total - filled)
             v.dup(b["hash_at"], _signed(filled // CUBE_BLOCK * _ROW), _LANES)
             v.add(base.shift(filled), base, b["hash_at"], step, row=True)
             filled += step
+
+    def _set_corner(self) -> None:
+        """Counter of the first row and column: a call on a part of a longer sequence drops what the whole one drops."""
+        self._corner = self._tik.Scalar("int64", init_value=0)
+        for index, factor in ((2, _ROW), (3, _COLUMN)):
+            word = self._tik.Scalar("int32")
+            word.set_as(self._buffers["seed_words"][index])
+            place = self._tik.Scalar("int64", init_value=word)
+            place.set_as(place * factor)
+            self._corner.set_as(self._corner + place)
 
     def _seed(self) -> Any:
         """The 64-bit seed: a Python int, or a register where it comes from GM."""
@@ -86,6 +98,9 @@ class Dropout:
         z.set_as(z * 0x94D049BB133111EB)
         z.set_as(z ^ (z >> 31))
         self._start = self._tik.Scalar("int32", init_value=z & (_WORD - 1))
+        if self._corner is not None:
+            start = self._tik.Scalar("int64", init_value=self._start)
+            self._start.set_as(start + self._corner)
         key = self._tik.Scalar("int32", init_value=(z >> 32) | 1)
         self._vector.dup(self._buffers["hash_key"], key, _LANES)
 

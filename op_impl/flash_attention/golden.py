@@ -75,8 +75,8 @@ def flash_attention(
     query (B,N1,S1,D); key, value (B,N2,S2,D), N1 a multiple of N2. attn_mask (1 = masked) and real_shift
     broadcast to (B,N1,S1,S2), drop_mask likewise (1 = keep). actual_seq_qlen, actual_seq_kvlen (B,): tokens
     per batch, None = all. scale_value None = D^-0.5. keep_prob in (0, 1]; seed any integer, taken mod 2^64;
-    seed_words, its two 32-bit words, low first, take its place. row_bounds (2,S1): the first and one past the last
-    key that a row sees.
+    seed_words take its place: its two 32-bit words, low first, row and column of the first query and key in the whole.
+    row_bounds (2,S1): the first and one past the last key that a row sees.
     pre_tokens, next_tokens (tokens) act in sparse_mode 4; prev_block_num, next_block_num (blocks of 128) in
     every mode.
 
@@ -96,7 +96,7 @@ def flash_attention(
         actual_seq_kvlen,
         scale_value,
         keep_prob,
-        _seed_of(seed_words, seed),
+        _drawing(seed_words, seed),
         sparse_mode,
         pre_tokens,
         next_tokens,
@@ -157,7 +157,7 @@ def flash_attention_grad(
         actual_seq_kvlen,
         scale_value,
         keep_prob,
-        _seed_of(seed_words, seed),
+        _drawing(seed_words, seed),
         sparse_mode,
         pre_tokens,
         next_tokens,
@@ -198,14 +198,15 @@ def _summed(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return x.sum(tuple(axis for axis, size in enumerate(shape) if size == 1), keepdims=True).reshape(shape)
 
 
-def dropout_bits(seed: int, batch: int, heads: int, s1: int, s2: int) -> np.ndarray:
+def dropout_bits(seed: int, batch: int, heads: int, s1: int, s2: int, first: tuple[int, int] = (0, 0)) -> np.ndarray:
     """The int32 (B,N1,S1,S2) words of the dropout generator, defined in README.md ("Dropout generator").
 
-    Position (b, n, i, j) depends on seed, b*heads + n, i and j alone, so any tile can be made on its own.
+    Position (b, n, i, j) depends on seed, b*heads + n, i and j alone, so any tile can be made on its own; ``first`` is
+    the row and column of the first element.
     """
     bits = np.empty((batch, heads, s1, s2), np.int32)
-    i = np.arange(s1, dtype=np.int32)[:, None]
-    j = np.arange(s2, dtype=np.int32)[None, :]
+    i = np.arange(s1, dtype=np.int32)[:, None] + _int32(first[0])
+    j = np.arange(s2, dtype=np.int32)[None, :] + _int32(first[1])
     counter = i * _int32(DROPOUT_ROW) + j * _int32(DROPOUT_COLUMN)
     for b in range(batch):
         for n in range(heads):
@@ -218,7 +219,9 @@ def dropout_bits(seed: int, batch: int, heads: int, s1: int, s2: int) -> np.ndar
     return bits
 
 
-def dropout_keep_mask(seed: int, batch: int, heads: int, s1: int, s2: int, keep_prob: float) -> np.ndarray:
+def dropout_keep_mask(
+    seed: int, batch: int, heads: int, s1: int, s2: int, keep_prob: float, first: tuple[int, int] = (0, 0)
+) -> np.ndarray:
     """bool (B,N1,S1,S2), True with probability keep_prob: f32(bits) < f32(keep_prob * 2^32 - 2^31).
 
     keep_prob is resolved to about 2^-24. Raises OpArgumentError unless 0 < keep_prob <= 1.
@@ -228,7 +231,7 @@ def dropout_keep_mask(seed: int, batch: int, heads: int, s1: int, s2: int, keep_
         # The largest words round up to the threshold 2^31 and would be dropped.
         return np.ones((batch, heads, s1, s2), bool)
     threshold = np.float32(keep_prob * 2.0**32 - 2.0**31)
-    return dropout_bits(seed, batch, heads, s1, s2).astype(np.float32) < threshold
+    return dropout_bits(seed, batch, heads, s1, s2, first).astype(np.float32) < threshold
 
 
 def _seen_product(weights: np.ndarray, x: np.ndarray, visible: np.ndarray) -> np.ndarray:
@@ -265,7 +268,7 @@ def _prepare(
     actual_seq_kvlen: npt.ArrayLike | None,
     scale_value: float | None,
     keep_prob: float,
-    seed: int,
+    drawing: tuple[int, tuple[int, int]],
     sparse_mode: int,
     pre_tokens: int,
     next_tokens: int,
@@ -297,7 +300,7 @@ def _prepare(
     if drop_mask is not None:
         dropout = (_broadcast(op, "drop_mask", drop_mask, full) != 0) / keep_prob
     else:
-        dropout = dropout_keep_mask(seed, batch, n1, s1, s2, keep_prob) / keep_prob
+        dropout = dropout_keep_mask(drawing[0], batch, n1, s1, s2, keep_prob, drawing[1]) / keep_prob
     scale = d**-0.5 if scale_value is None else float(scale_value)
     return _Problem(q, k, v, scale, visible, shift, dropout)
 
@@ -386,12 +389,12 @@ def _shr16(x: np.ndarray) -> np.ndarray:
     return np.floor(x.astype(np.float32) * np.float32(2.0**-16)).astype(np.int32)
 
 
-def _seed_of(words: npt.ArrayLike | None, seed: int) -> int:
-    """The seed whose low and high 32-bit words lead ``words``; ``seed`` without."""
+def _drawing(words: npt.ArrayLike | None, seed: int) -> tuple[int, tuple[int, int]]:
+    """Seed and place of the first element: low and high word, row and column of ``words``; ``seed`` at 0, 0 without."""
     if words is None:
-        return seed
-    low, high = (int(word) & _MASK32 for word in np.asarray(words).ravel()[:2])
-    return high << 32 | low
+        return seed, (0, 0)
+    low, high, row, column = (int(word) & _MASK32 for word in np.asarray(words).ravel()[:4])
+    return high << 32 | low, (row, column)
 
 
 def _splitmix64(seed: int, index: int) -> int:
