@@ -9,6 +9,8 @@ from typing import Any
 
 from ms_custom_ops.errors import OpInfoError, describe
 from ms_custom_ops.mindspore.alibi import alibi_slopes
+from ms_custom_ops.mindspore.context_attention import context_parallel_attention
+from ms_custom_ops.mindspore.context_parallel import ContextGroup, context_join, context_rows, context_split
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.flash_attention_score import flash_attention_score
 from ms_custom_ops.mindspore.functions import function_of
@@ -36,12 +38,17 @@ from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
 from ms_custom_ops.registry import OpPackage, packages
 
 __all__ = [
+    "ContextGroup",
     "alibi_slopes",
     "bwd_dadt_cumsum",
     "bwd_dadt_fused",
     "bwd_dtrap_ddt",
     "bwd_segsum_dadt",
     "check_sparse_indices",
+    "context_join",
+    "context_parallel_attention",
+    "context_rows",
+    "context_split",
     "counts_to_prefix_sums",
     "dacs_segsum",
     "dense_sparse_indices",

@@ -44,9 +44,7 @@ def run_ranks(size: int, folder: Path, mode: str, names: list[str]) -> dict[tupl
     command = [sys.executable, "-c", start, f"--worker_num={size}", f"--local_worker_num={size}", "--join=True"]
     command += [f"--master_port={free_port()}", f"--log_dir={folder}", str(WORKER), mode, *names]
     environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=540, cwd=folder, env=environ
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=540, cwd=folder, env=environ)
     logs = "".join(log.read_text() for log in sorted(folder.glob("worker_*.log")))
     found = {
         (int(rank), name): [float(x) for x in rest.split()]

@@ -16,6 +16,7 @@ public:
             GlobalTensor<uint32_t> words;
             words.SetGlobalBuffer(reinterpret_cast<__gm__ uint32_t*>(seedWords), 8);
             seed_ = words.GetValue(0) | static_cast<uint64_t>(words.GetValue(1)) << 32;
+            corner_ = words.GetValue(2) * ROW + words.GetValue(3) * COLUMN;
         }
         threshold_ = t.keepThreshold;
         columns_ = t.keyBlock;
@@ -36,7 +37,7 @@ public:
         z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
         z = (z ^ z >> 27) * 0x94D049BB133111EBu;
         z ^= z >> 31;
-        start_ = static_cast<uint32_t>(z);
+        start_ = static_cast<uint32_t>(z) + corner_;
         key_ = static_cast<int32_t>(z >> 32 | 1);
     }
 
@@ -73,6 +74,7 @@ private:
     TBuf<> counterBuffer_;
     LocalTensor<int32_t> counters_;
     uint64_t seed_ = 0;
+    uint32_t corner_ = 0;  // counter of the first row and column of a part of a longer sequence
     uint32_t start_ = 0, columns_ = 0;
     int32_t key_ = 0;
     float threshold_ = 0;
