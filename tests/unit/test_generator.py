@@ -185,7 +185,8 @@ def test_check_prints_findings_and_fails(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["--op-info", str(tmp_path), "check", "f"])
     assert result.exit_code == 1
     assert "impl.golden names the module 't', which does not exist" in result.output
-    assert "Error: 3 finding(s)" in result.output
+    assert "impl.tiling names the module 't', which does not exist" in result.output
+    assert "Error: 4 finding(s)" in result.output
 
 
 def test_check_passes(tmp_path: Path) -> None:
