@@ -309,7 +309,7 @@ def test_unknown_op() -> None:
 
 def test_wrong_number_of_inputs() -> None:
     with pytest.raises(
-        OpArgumentError, match="inputs is 3 tensors and 0 presence flags; accepted: 9 tensors .* and 6 flags"
+        OpArgumentError, match="inputs is 3 tensors and 0 presence flags; accepted: 10 tensors .* and 7 flags"
     ):
         get_op("flash_attention").named_inputs([1, 2, 3], [])
 

@@ -185,7 +185,7 @@ def test_a_process_that_built_the_op_knows_its_sources(exported: Path) -> None:
         "custom.sources_of = lambda spec: custom_sources\n"
         "from ms_custom_ops.sources import Sources\n"
         "custom_sources = Sources((), 'f' * 32, ())\n"
-        "custom.TikCustom('flash_attention', {}, (False,) * 6)"
+        "custom.TikCustom('flash_attention', {}, (False,) * 7)"
     )
     done = load(exported, first, True)
     assert done.returncode == 1 and f"but those of this process are {'f' * 32}" in done.stderr
