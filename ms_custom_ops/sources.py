@@ -38,7 +38,16 @@ _LIBRARY = "ms_custom_ops"
 _OPS = ("ms_custom_ops.op_impl", "ms_custom_ops.tiling")  # packages inside the library that hold ops
 # What a trace runs through; tests compare it with what is loaded.
 _FRONT_END = ("tik", "program", "soc", "engine", "debug", "registry")
-_FRONT_END_FILES = ("_version.py", "errors.py", "mistakes.py", "where.py", "config.py", "compiler.py", "sources.py")
+_FRONT_END_FILES = (
+    "_version.py",
+    "errors.py",
+    "mistakes.py",
+    "where.py",
+    "config.py",
+    "compiler.py",
+    "sources.py",
+    "tuned.py",
+)
 _HASH_DIGITS = 32
 _INSTALLED = {"site-packages", "dist-packages", *(Path(sysconfig.get_path(n)).name for n in ("purelib", "platlib"))}
 # Digest of a file that was edited when its module may have been loaded already: equal to none, never on disk.

@@ -38,7 +38,7 @@ class Net(nn.Cell):
     def __init__(self):
         super().__init__()
         self.op = ops.Custom(str(engine.library_path()) + ":mco_op", lambda s: s, lambda t: t, func_type="aot")
-        lists, counts = dict(mco_inputs=[0], mco_outputs=[0]), dict(mco_params=1, mco_results=1)
+        lists, counts = dict(mco_inputs=[0], mco_outputs=[0]), dict(mco_params=1, mco_results=1, mco_launches=0)
         texts = dict(mco_op="toy", mco_prefix="toy", mco_source="0123", mco_files="", mco_cache="")
         for name, value in dict(lists, **counts, **texts).items():
             self.op.add_prim_attr(name, value)

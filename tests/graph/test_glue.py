@@ -44,6 +44,7 @@ ATTRIBUTES = {
     "mco_outputs": [0],
     "mco_params": 1,
     "mco_results": 1,
+    "mco_launches": 0,
 }
 CASES = {
     "none": ({}, "attribute mco_op is missing"),

@@ -36,7 +36,7 @@ def visible(case: dict[str, Any]) -> np.ndarray:
     """(B, N1, S1, S2), the golden's matrix of what each row sees."""
     q, k = np.zeros((B, N1, S1, 1)), np.zeros((B, N2, S2, 1))
     return golden._prepare("test", q, k, k, case.get("attn_mask"), None, None,
-                           *(case.get(name) for name in LENGTHS), 1.0, 1.0, 0, case.get("sparse_mode", 0),
+                           *(case.get(name) for name in LENGTHS), 1.0, 1.0, (0, (0, 0)), case.get("sparse_mode", 0),
                            case.get("pre_tokens", 0), case.get("next_tokens", 0),
                            case.get("prev_block_num", 65536), case.get("next_block_num", 65536)).visible  # fmt: skip
 

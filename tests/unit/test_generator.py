@@ -190,8 +190,8 @@ def test_check_prints_findings_and_fails(tmp_path: Path) -> None:
 
 
 def test_check_passes(tmp_path: Path) -> None:
-    real = "ms_custom_ops.registry"
-    text = "f:\n" + _tail(ONE, Y, "{x: F16, y: F16}").replace('"t:f"', f'"{real}:get_op"').replace('"t"', f'"{real}"')
+    real, rows = "ms_custom_ops.registry", "{x: F16, y: F16}, {x: F32, y: F32}"
+    text = "f:\n" + _tail(ONE, Y, rows).replace('"t:f"', f'"{real}:get_op"').replace('"t"', f'"{real}"')
     (tmp_path / "f.yaml").write_text(text + "  bprop: none\n  cases: [{name: odd, N: 63, dtype: F16}]\n")
     result = CliRunner().invoke(main, ["--op-info", str(tmp_path), "check"])
     assert (result.exit_code, result.output) == (0, "1 op(s) checked, no finding\n")
