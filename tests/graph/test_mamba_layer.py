@@ -134,7 +134,7 @@ def test_bfloat16_operands():
     assert_rms("out", layer(Tensor(u)).asnumpy(), defined(layer, u)[0], 1.5e-2)
 
 
-@pytest.mark.parametrize("cut", [1, 17])
+@pytest.mark.parametrize("cut", [17, pytest.param(1, marks=pytest.mark.nightly)])
 def test_prefill_then_steps_continue_the_sequence(cut):
     layer, u = make(SMALL), inputs(23, SMALL)
     whole, conv, state = Prefill(layer)(Tensor(u), *layer.empty_state(2))

@@ -181,9 +181,9 @@ def test_primitive_alone_and_through_the_cache() -> None:
 
 def test_wrong_attributes_of_the_primitive() -> None:
     with pytest.raises(OpArgumentError, match="flash_attention: scale_value is 'x'"):
-        TikCustom("flash_attention", {"scale_value": "x"}, (False,) * 5)
+        TikCustom("flash_attention", {"scale_value": "x"}, (False,) * 7)
     with pytest.raises(OpArgumentError, match="attribute 'nonsense' is 1; accepted"):
-        TikCustom("flash_attention", {"nonsense": 1}, (False,) * 5)
+        TikCustom("flash_attention", {"nonsense": 1}, (False,) * 7)
     with pytest.raises(OpArgumentError, match="2 presence flags"):
         TikCustom("flash_attention", {}, (False,) * 2)
     with pytest.raises(OpArgumentError, match="no_such_op"):
@@ -193,7 +193,7 @@ def test_wrong_attributes_of_the_primitive() -> None:
 def test_white_list_of_mindspore(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", str(tmp_path))
     with pytest.raises(TypeError, match=str(tmp_path)):
-        TikCustom("flash_attention", {}, (False,) * 5)
+        TikCustom("flash_attention", {}, (False,) * 7)
 
 
 def test_path_with_a_colon(monkeypatch: pytest.MonkeyPatch) -> None:
