@@ -294,7 +294,7 @@ void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* ho
   const mco_asc_operand operand = {at, home, 0, 1, (how & MCO_ASC_GM) != 0};
   mco::DirectOperand place;
   core.locate(operand, place, call, 0);
-  const mco::Span& memory = place.memory;
+  const mco::MemorySpan& memory = place.memory;
   if (place.offset < 0 || place.offset + bytes > memory.bytes) {
     core.fail(*where, mco::format("%s bytes [%lld, %lld) of %s, which has %lld",
                                   how & MCO_ASC_WRITE ? "writes" : "reads", (long long)place.offset,

@@ -122,7 +122,7 @@ int64_t mco_timing_steps(const mco_timing* timing, int64_t* out, int64_t room) {
 
 int64_t mco_timing_slices(const mco_timing* timing, mco_slice* out, int64_t room) {
   const auto& slices = timing->timing->slices;
-  static_assert(sizeof(mco::Span) == sizeof(mco_slice), "the same record");
+  static_assert(sizeof(mco::TimeSpan) == sizeof(mco_slice), "the same record");
   const int64_t all = int64_t(slices.size());
   if (out && room >= all && all) std::memcpy(static_cast<void*>(out), slices.data(), size_t(all) * sizeof(mco_slice));
   return all;

@@ -13,7 +13,7 @@
 namespace mco {
 
 // Memory known by its address, for front ends that place their tensors themselves. `name` outlives the instruction.
-struct Span {
+struct MemorySpan {
   uint8_t* base = nullptr;
   int64_t bytes = 0;
   int64_t address = 0;  // of its first byte in an on-chip memory
@@ -23,7 +23,7 @@ struct Span {
 
 // An instruction on such memory, with its arguments and attributes in the order of its row.
 struct DirectOperand {
-  Span memory;
+  MemorySpan memory;
   int64_t offset = 0;  // bytes into it, a multiple of the element size
   DType dtype = F16;
 };

@@ -57,7 +57,7 @@ class Timer final : public ObserverOf<Timer> {
     int held_by = kFlag;
     double slice_end = 0;  // of the last slice, which the start of the next may cut
     bool open = false;     // the last slice is not recorded yet
-    Span last{};
+    TimeSpan last{};
     std::vector<double> starts;  // of the last instructions, a ring
     size_t at = 0;
     std::vector<Touch> touched;  // by the last instruction
@@ -111,7 +111,7 @@ class Timer final : public ObserverOf<Timer> {
   bool after_barrier_ = false;
   BlockSum sum_;
   std::vector<StepSum> steps_;
-  std::vector<Span> slices_;
+  std::vector<TimeSpan> slices_;
   struct Page {
     float touched = 0;  // bytes of it
     double last = 0;    // bytes that this block had moved when it was touched last

@@ -56,7 +56,7 @@ void Timing::begin_timing() {
   spread_ = touched_pages_ > 0 ? std::max(1.0, active_ * unique_pages_ / touched_pages_) : 1;
 }
 
-void Timing::add(int64_t block, const BlockSum& sum, const std::vector<StepSum>& from, std::vector<Span>& found) {
+void Timing::add(int64_t block, const BlockSum& sum, const std::vector<StepSum>& from, std::vector<TimeSpan>& found) {
   std::lock_guard<std::mutex> lock(mutex_);
   blocks[size_t(block)] = sum;
   for (size_t i = 0; i < from.size(); ++i) {

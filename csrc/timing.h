@@ -49,7 +49,7 @@ struct StepSum {
   int64_t count = 0, busy = 0, wait = 0, bytes = 0;
 };
 
-struct Span {
+struct TimeSpan {
   int32_t step, lane, reason, block;
   double start, end, wait, bytes;
 };
@@ -90,7 +90,7 @@ class Timing : public ObserverSource {
   double spread() const { return spread_; }
   double active() const { return active_; }
 
-  void add(int64_t block, const BlockSum& sum, const std::vector<StepSum>& steps, std::vector<Span>& slices);
+  void add(int64_t block, const BlockSum& sum, const std::vector<StepSum>& steps, std::vector<TimeSpan>& slices);
   // The time at which the blocks of the last stage arrived.
   double barrier(int64_t stage) const { return stage < int64_t(barriers_.size()) ? barriers_[size_t(stage)] : 0; }
   void arrive(int64_t stage, double time);
@@ -101,7 +101,7 @@ class Timing : public ObserverSource {
 
   std::vector<BlockSum> blocks;
   std::vector<StepSum> steps;
-  std::vector<Span> slices;
+  std::vector<TimeSpan> slices;
 
  private:
   const Execute execute_;
