@@ -11,6 +11,7 @@ from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.errors import OpArgumentError, describe
+from ms_custom_ops.lower.steps import missing
 from ms_custom_ops.mindspore.context_parallel import ContextGroup, Exchange, nothing_like
 
 _OP = "context_parallel_attention"
@@ -56,9 +57,7 @@ def _positions(rows, chunk):
     return Tensor((np.arange(rows) + chunk * rows).astype(np.int32).reshape(1, rows))
 
 
-@ops.constexpr
-def _missing(count, block):
-    return -count % block
+_missing = ops.constexpr(missing)
 
 
 @ops.constexpr
