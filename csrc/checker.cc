@@ -10,8 +10,6 @@
 
 namespace mco {
 
-namespace {}  // namespace
-
 Checker::Checker(CheckRun& run, const Program& p)
     : run_(run), program_(p), chip_(p), life_(p.buffers.size()), life_loc_(p.buffers.size()), copy_(p.buffers.size()) {}
 
@@ -200,6 +198,17 @@ void Checker::log(uint32_t buffer, GmUse use, uint32_t loc, int64_t start, const
   if (log_.full()) run_.cores.take(block_, log_);
 }
 
+// Two blocks that write one value to the same bytes at once would both see what was there before: one after the other
+// sees the value of the first.
+std::unique_lock<std::mutex> Checker::write_in_turn(const Step& s) {
+  if (s.what == What::Sync || s.what == What::Barrier) return {};
+  const Instr& in = *s.instr;
+  for (size_t i = 0; i < in.tensors.size(); ++i) {
+    if (writes(in, int(i)) && run_.cores.watches(in.tensors[i].buffer)) return run_.in_turn();
+  }
+  return {};
+}
+
 // What is written to GM over bytes that hold something: blocks that move back at the end of a tensor, so as to move
 // whole blocks, write the same values twice, which is no race.
 void Checker::keep_old(const Machine& m) {
@@ -357,6 +366,7 @@ void Checker::execute(Machine& m, const Step& s) {
   const Instr& in = *s.instr;
   try {
     operands_.clear();
+    const std::unique_lock<std::mutex> turn = write_in_turn(s);
     if (!before(m, s)) return;
     keep_old(m);
     const int pipe = pipes_.in_region() ? pipe_of(program_, in) : kNoPipe;

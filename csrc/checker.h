@@ -54,6 +54,8 @@ class CheckRun {
   Cores cores;
 
   void take(Findings&& found);
+  // Held by a block from before it looks at what lies in GM until its own write is there.
+  std::unique_lock<std::mutex> in_turn() { return std::unique_lock<std::mutex>(turn_); }
   void next_stage();
   // After the last block. `complete`: every block came to its end.
   void finish(const std::vector<View>& gm_views, bool complete);
@@ -69,7 +71,7 @@ class CheckRun {
 
  private:
   const Program& program_;
-  std::mutex mutex_;
+  std::mutex mutex_, turn_;
   Findings found_;
   std::vector<std::atomic<const Known*>> known_;
   std::vector<std::unique_ptr<const Known>> kept_;
@@ -124,6 +126,7 @@ class Checker final : public ObserverOf<Checker> {
   void alive(uint32_t buffer, uint32_t loc);
   void note_order(const Instr& in, int pipe, const OperandUse& o, bool write);
   void log(uint32_t buffer, GmUse use, uint32_t loc, int64_t start, const Touched& touched);
+  std::unique_lock<std::mutex> write_in_turn(const Step& s);
   void keep_old(const Machine& m);
   void note_writes(const Machine& m, const Instr& in);
   const CheckRun::Known* find_touched(const Use& use, bool in_stream, size_t step);

@@ -77,6 +77,29 @@ def test_every_kind_is_planted() -> None:
     assert {f.kind for f in FAULTS} == KINDS and len(FAULTS) >= 60
 
 
+def written_twice_at_once(k: Kit) -> None:
+    """Two blocks write the same long runs, the second moved back, at the same time."""
+    rows, row = 64, 2048
+    x, y = k.gm(row), k.out(rows * row)
+    with k.t.for_range(0, 2, block_num=2) as i:
+        u = k.ub(row)
+        k.t.vec_dup(128, u, 1.0, row // 128, 8)
+        with k.t.for_range(0, rows) as r:
+            k.move(y[r * row + i * 16], u, row - 16)
+        with k.t.if_scope(i == 0):
+            k.move(u, x, row)
+
+
+def test_blocks_that_write_the_same_values_at_once_do_not_race() -> None:
+    with use_soc("Ascend910B1"):
+        kit = Kit(False)
+        written_twice_at_once(kit)
+        instance = kit.build()
+    for _ in range(150):
+        report = mco.check(instance, kit.feed)
+        assert report.ok, str(report)
+
+
 def late(k: Kit) -> None:
     """Reads what a transfer writes without waiting for it."""
     x, y = k.gm(64), k.out(64)
