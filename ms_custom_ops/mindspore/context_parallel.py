@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention over a sequence whose rows lie on several ranks, on MindSpore's own collectives.
+"""A sequence whose rows lie on several ranks, and what they tell each other by MindSpore's own collectives.
 
-The sequence is cut into 2 n chunks for n ranks; rank r holds chunks r and 2 n - 1 - r (zigzag), so that under a
-causal mask every rank has the same work. Keys and values go round chunk by chunk, partial outputs are merged by their
-statistics in float32, and the backward pass sends the chunks round once more: memory is O(S / n) plus one chunk.
+For attention the sequence is cut into 2 n chunks for n ranks; rank r holds chunks r and 2 n - 1 - r (zigzag), so that
+under a causal mask every rank has the same work. Keys and values go round chunk by chunk, partial outputs are merged by
+their statistics in float32, and the backward pass sends the chunks round once more: memory is O(S / n) plus one chunk.
+For the scans rank r holds the r-th of n chunks (context_scan.py).
 """
 
 from __future__ import annotations
@@ -49,29 +50,42 @@ class ContextGroup:
         return (chunk, 0) if chunk < self.size else (2 * self.size - 1 - chunk, 1)
 
 
-def context_rows(seq_len: int, group: ContextGroup) -> np.ndarray:
-    """Positions in the sequence of the rows of this rank: int64 (2 * ceil(seq_len / (2 * size)),).
+def context_rows(seq_len: int, group: ContextGroup, *, zigzag: bool = True, multiple: int = 1) -> np.ndarray:
+    """Positions in the sequence of the rows of this rank, int64.
 
-    Positions of at least ``seq_len`` are padding: the rows of a sequence that is no multiple of 2 * size.
+    Positions of at least ``seq_len`` are padding: the rows of a sequence that cannot be cut into equal chunks.
+
+    Args:
+        seq_len: rows of the whole sequence.
+        group: the ranks that share it.
+        zigzag: two chunks of 2 * size, for attention; False: one of size, rank after rank, for the scans.
+        multiple: rows of a chunk are a multiple of this, such as the chunk_size of an op that works chunk by chunk.
     """
-    if isinstance(seq_len, bool) or not isinstance(seq_len, int) or seq_len < 1:
-        raise OpArgumentError(describe("context_rows", "seq_len", repr(seq_len), "an int of at least 1"))
-    chunk = -(-seq_len // (2 * group.size))
-    return np.concatenate([np.arange(part * chunk, (part + 1) * chunk) for part in group.chunks()])
+    for name, value in (("seq_len", seq_len), ("multiple", multiple)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise OpArgumentError(describe("context_rows", name, repr(value), "an int of at least 1"))
+    parts = group.chunks() if zigzag else (group.rank,)
+    chunk = -(-seq_len // (len(parts) * group.size * multiple)) * multiple
+    return np.concatenate([np.arange(part * chunk, (part + 1) * chunk) for part in parts])
 
 
-def context_split(x: np.ndarray, group: ContextGroup, axis: int = 1) -> np.ndarray:
-    """The rows of this rank of a whole array; padding rows are zeros. Inverse: :func:`context_join`."""
-    rows = context_rows(x.shape[axis], group)
+def context_split(
+    x: np.ndarray, group: ContextGroup, axis: int = 1, *, zigzag: bool = True, multiple: int = 1
+) -> np.ndarray:
+    """The rows of this rank of a whole array; padding rows are zeros. Inverse: :func:`context_join`, with the same
+    ``zigzag`` and ``multiple`` (:func:`context_rows`)."""
+    rows = context_rows(x.shape[axis], group, zigzag=zigzag, multiple=multiple)
     part = np.take(x, np.minimum(rows, x.shape[axis] - 1), axis)
     real = (rows < x.shape[axis]).reshape([-1 if i == axis % x.ndim else 1 for i in range(x.ndim)])
     return np.where(real, part, np.zeros((), x.dtype))
 
 
-def context_join(parts: list[np.ndarray], seq_len: int, axis: int = 1) -> np.ndarray:
+def context_join(
+    parts: list[np.ndarray], seq_len: int, axis: int = 1, *, zigzag: bool = True, multiple: int = 1
+) -> np.ndarray:
     """The whole array from the parts of all ranks, in the order of ranks."""
-    size = len(parts)
-    rows = np.concatenate([context_rows(seq_len, ContextGroup(rank, size)) for rank in range(size)])
+    groups = [ContextGroup(rank, len(parts)) for rank in range(len(parts))]
+    rows = np.concatenate([context_rows(seq_len, group, zigzag=zigzag, multiple=multiple) for group in groups])
     whole = np.take(np.concatenate(parts, axis), np.argsort(rows), axis)
     return np.take(whole, np.arange(seq_len), axis)
 

@@ -231,6 +231,13 @@ class Mamba2(OwnPrecision):
             return out, conv_state, ssm_state
         return out
 
+    def _no_steps_before(self, mixed: Any, rows: Any) -> Any:
+        """conv_state of ``rows`` sequences that begin here."""
+        return ops.zeros((rows, self.d_conv - 1, self.conv_channels), mixed.dtype)
+
+    def _scan(self, x: Any, da: Any, b: Any, c: Any, ssm_state: Any, cu_seqlens: Any) -> Any:
+        return ssd_chunk_scan(x, da, b, c, self.chunk_size, ssm_state, cu_seqlens)
+
     def _whole(self, u: Any, conv_state: Any, ssm_state: Any, cu_seqlens: Any) -> Any:
         """All steps, by chunks."""
         batch, steps, _ = u.shape
@@ -241,7 +248,7 @@ class Mamba2(OwnPrecision):
             rows = batch
             if cu_seqlens is not None:  # an expression would hide the function from source rewriting
                 rows = _sequences(cu_seqlens)
-            conv_state = ops.zeros((rows, self.d_conv - 1, self.conv_channels), mixed.dtype)
+            conv_state = self._no_steps_before(mixed, rows)
         conv_state = ops.cast(conv_state, mixed.dtype)
         if cu_seqlens is None:
             history = ops.concat((conv_state, mixed), 1)
@@ -251,12 +258,11 @@ class Mamba2(OwnPrecision):
         x, b, c = self._split_heads(self._convolve(taps))
         dt, da = self._step_sizes(dt)
         kind = self.operand_dtype
-        y, ssm_state = ssd_chunk_scan(
+        y, ssm_state = self._scan(
             ops.cast(x * ops.expand_dims(dt, -1), kind),
             ops.transpose(da, (0, 2, 1)),
             ops.cast(b, kind),
             ops.cast(c, kind),
-            self.chunk_size,
             ssm_state,
             cu_seqlens,
         )

@@ -10,6 +10,7 @@ from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.mindspore.context_attention import ContextParallelAttention
+from ms_custom_ops.mindspore.context_scan import ContextParallelMamba2
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.lowered import eager
 from ms_custom_ops.mindspore.mamba2_layer import GatedRMSNorm, Mamba2
@@ -17,7 +18,7 @@ from ms_custom_ops.mindspore.rewriting import leave_cells, leave_functions
 from ms_custom_ops.mindspore.sparse_mla import SparseMLA
 from ms_custom_ops.registry.bounds import upper_bound
 
-__all__ = ["ContextParallelAttention", "FlashAttention", "GatedRMSNorm", "Mamba2", "SparseMLA"]
+__all__ = ["ContextParallelAttention", "ContextParallelMamba2", "FlashAttention", "GatedRMSNorm", "Mamba2", "SparseMLA"]
 
 _LAYER = "nn.FlashAttention"
 
@@ -189,5 +190,5 @@ class FlashAttention(nn.Cell):
         return out
 
 
-leave_cells(FlashAttention, GatedRMSNorm, Mamba2, SparseMLA)
+leave_cells(ContextParallelAttention, ContextParallelMamba2, FlashAttention, GatedRMSNorm, Mamba2, SparseMLA)
 leave_functions()

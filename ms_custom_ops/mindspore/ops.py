@@ -11,6 +11,7 @@ from ms_custom_ops.errors import OpInfoError, describe
 from ms_custom_ops.mindspore.alibi import alibi_slopes
 from ms_custom_ops.mindspore.context_attention import context_parallel_attention
 from ms_custom_ops.mindspore.context_parallel import ContextGroup, context_join, context_rows, context_split
+from ms_custom_ops.mindspore.context_scan import context_parallel_mamba3_chunk_scan, context_parallel_ssd_chunk_scan
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.flash_attention_score import flash_attention_score
 from ms_custom_ops.mindspore.functions import function_of
@@ -47,6 +48,8 @@ __all__ = [
     "check_sparse_indices",
     "context_join",
     "context_parallel_attention",
+    "context_parallel_mamba3_chunk_scan",
+    "context_parallel_ssd_chunk_scan",
     "context_rows",
     "context_split",
     "counts_to_prefix_sums",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rank of test_context_parallel.py: attention over rows of all ranks beside flash_attention on the whole sequence."""
+"""A rank of test_context_parallel.py: attention and scans over rows of all ranks beside those of the whole sequence."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 
 import mindspore as ms
 import numpy as np
+from context_scans import SCANS, scan_case
 from mindspore import Tensor, ops
 from mindspore.communication import init
 
@@ -75,12 +76,13 @@ def errors(name, group, jit):
 
 
 def main() -> None:
-    mode, names = sys.argv[1], sys.argv[2:] or list(CASES)
+    mode, names = sys.argv[1], sys.argv[2:]
     init()
     group = ContextGroup.of()
     ms.set_context(mode=ms.GRAPH_MODE if mode == "GRAPH" else ms.PYNATIVE_MODE)
     for name in names:
-        print("figures", group.rank, name, *(f"{x:.3e}" for x in errors(name, group, mode == "GRAPH")), flush=True)
+        case = scan_case if name in SCANS else errors
+        print("figures", group.rank, name, *(f"{x:.3e}" for x in case(name, group, mode == "GRAPH")), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention over the rows of several ranks: layout, balance, errors, and 2 and 4 ranks under msrun against one."""
+"""Attention and scans over the rows of several ranks: layout, balance, errors, and 2 and 4 ranks under msrun against
+one."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from pathlib import Path
 import mindspore as ms
 import numpy as np
 import pytest
+from context_scans import SCANS
 from context_worker import CASES
 from mindspore import Tensor
 
@@ -29,6 +31,7 @@ from ms_custom_ops.mindspore.context_parallel import (
 
 WORKER = Path(__file__).with_name("context_worker.py")
 LIMIT = 2e-3  # of flash_attention in float16, of which both sides are one rounding
+DIFFERENCE = 1e-2  # of central differences of a loss whose outputs are float16
 ALONE = (0, 1, "", False)
 
 
@@ -56,24 +59,32 @@ def run_ranks(size: int, folder: Path, mode: str, names: list[str]) -> dict[tupl
 
 @pytest.mark.parametrize(
     "size, mode, names",
-    [(2, "GRAPH", ["causal-everything"])]
-    + [pytest.param(size, mode, list(CASES), marks=pytest.mark.nightly)
-       for size in (2, 4) for mode in ("GRAPH", "PYNATIVE")],
-    ids=lambda value: "all" if value == list(CASES) else str(value),
+    [(2, "GRAPH", ["causal-everything", "mamba3-17", "layer-17", "segsum-150", "behind-40"])]
+    + [pytest.param(size, mode, list(cases), marks=pytest.mark.nightly)
+       for size in (2, 4) for mode in ("GRAPH", "PYNATIVE") for cases in (CASES, SCANS)],
+    ids=lambda value: {tuple(CASES): "attention", tuple(SCANS): "scans"}.get(tuple(value), "some")
+    if isinstance(value, list) else str(value),
 )  # fmt: skip
 def test_ranks_give_what_one_gives(tmp_path, size, mode, names):
     for (rank, name), figures in run_ranks(size, tmp_path, mode, names).items():
-        assert max(figures) < LIMIT, (rank, name, figures)
+        assert max(figures) < (DIFFERENCE if name.startswith("differences") else LIMIT), (rank, name, figures)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("seq_len", [1, 15, 17, 64, 1000])
-def test_every_row_lies_on_one_rank(size, seq_len):
+@pytest.mark.parametrize("order", [dict(), dict(zigzag=False), dict(zigzag=False, multiple=16)], ids=str)
+def test_every_row_lies_on_one_rank(size, seq_len, order):
     groups = [ContextGroup(rank, size) for rank in range(size)]
-    rows = np.concatenate([context_rows(seq_len, group) for group in groups])
-    assert len(set(rows)) == len(rows) and set(range(seq_len)) <= set(rows) and len(rows) - seq_len < 2 * size
+    rows = np.concatenate([context_rows(seq_len, group, **order) for group in groups])
+    assert len(set(rows)) == len(rows) and set(range(seq_len)) <= set(rows)
+    assert len(rows) - seq_len < (2 if order == {} else 1) * size * order.get("multiple", 1)
     x = np.random.default_rng(0).standard_normal((2, seq_len, 3))
-    np.testing.assert_array_equal(context_join([context_split(x, group) for group in groups], seq_len), x)
+    parts = [context_split(x, group, **order) for group in groups]
+    np.testing.assert_array_equal(context_join(parts, seq_len, **order), x)
+
+
+def test_a_rank_has_whole_chunks_one_after_the_other():
+    assert list(context_rows(40, ContextGroup(1, 2), zigzag=False, multiple=16)) == list(range(32, 64))
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
@@ -115,6 +126,30 @@ def test_refusals(inputs, options, text):
 def test_a_length_of_the_sequence_is_a_number():
     with pytest.raises(OpArgumentError, match="context_rows: seq_len is 0; accepted: an int of at least 1"):
         context_rows(0, ContextGroup())
+    with pytest.raises(OpArgumentError, match="context_rows: multiple is 1.5; accepted: an int of at least 1"):
+        context_rows(4, ContextGroup(), multiple=1.5)
+
+
+SSD = [Tensor(np.zeros(shape, kind)) for shape, kind in (
+    ((1, 4, 2, 8), np.float16), ((1, 2, 4), np.float32), ((1, 4, 1, 8), np.float16), ((1, 4, 1, 8), np.float16))]  # fmt: skip
+REFUSED_SCANS = {
+    "rank": ([SSD[1], *SSD[1:]], r"x is shape \(1, 2, 4\); accepted: \(B, S / n, H, P\)"),
+    "states": ([*SSD, 64, Tensor(np.zeros((1, 2, 8, 4), np.float32))],
+               r"initial_states is shape \(1, 2, 8, 4\); accepted: \(B, H, P, N\) = \(1, 2, 8, 8\), or None"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("inputs, text", REFUSED_SCANS.values(), ids=REFUSED_SCANS.keys())
+def test_refusals_of_scans(inputs, text):
+    with pytest.raises(OpArgumentError, match=f"context_parallel_ssd_chunk_scan: .*{text}"):
+        mco.ops.context_parallel_ssd_chunk_scan(*inputs, group=ALONE)
+
+
+def test_decoding_is_refused_by_the_layer_of_several_ranks():
+    layer = mco.nn.ContextParallelMamba2(8, 4, headdim=8, group=ContextGroup())
+    for call in (lambda: layer.prefill(Tensor(np.zeros((1, 2, 8), np.float32))), lambda: layer.step(None, None, None)):
+        with pytest.raises(OpArgumentError, match="called; accepted: construct; nn.Mamba2 of the same parameters"):
+            call()
 
 
 def test_alone_the_layer_is_flash_attention(mode):
