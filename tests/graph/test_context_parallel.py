@@ -130,8 +130,7 @@ def test_a_length_of_the_sequence_is_a_number():
         context_rows(4, ContextGroup(), multiple=1.5)
 
 
-SSD = [Tensor(np.zeros(shape, kind)) for shape, kind in (
-    ((1, 4, 2, 8), np.float16), ((1, 2, 4), np.float32), ((1, 4, 1, 8), np.float16), ((1, 4, 1, 8), np.float16))]  # fmt: skip
+SSD = [Tensor(np.zeros(shape, np.float16)) for shape in ((1, 4, 2, 8), (1, 2, 4), (1, 4, 1, 8), (1, 4, 1, 8))]
 REFUSED_SCANS = {
     "rank": ([SSD[1], *SSD[1:]], r"x is shape \(1, 2, 4\); accepted: \(B, S / n, H, P\)"),
     "states": ([*SSD, 64, Tensor(np.zeros((1, 2, 8, 4), np.float32))],
