@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 INCLUDE = ROOT / "ms_custom_ops" / "ascendc" / "include"
 PAGE = ROOT / "docs" / "ascendc_support.md"
 KEYWORDS = "if|for|while|switch|return|sizeof|static_assert|decltype|operator"
-INTERNAL = re.compile(rf"mco|MCO|^[a-z]\w*_of$|^(?:{KEYWORDS}|T|U)$")
+INTERNAL = re.compile(rf"mco|MCO|^byte_or$|^[a-z]\w*_of$|^(?:{KEYWORDS}|T|U)$")
 DECLARED = re.compile(
     r"^\s*(?:\[\[\w+\]\]\s*)?(?:inline |constexpr |static |template <[^\n]*> ?)*(?:[\w:<>&*, ]+?[ &*])(\w+)\(", re.M
 )
@@ -28,6 +28,7 @@ TYPES = re.compile(r"^\s*(?:enum class|enum|struct|class) (?:alignas\(\d+\) )?(\
 ALIASES = re.compile(r"^\s*(?:using (\w+) =|constexpr [\w:]+ (\w+)\b)", re.M)
 MACROS = re.compile(r"^#define (\w+)", re.M)
 STAMPED = re.compile(r"^MCO_ASC_(\w+)\((\w+)", re.M)
+ENUMERATORS = re.compile(r"^enum (?:class )?\w+ (?:: \w+ )?\{([^{}]*)\}", re.M)
 CONSTANTS = re.compile(r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b")
 OUTSIDE = {"DTYPE_X", "ORIG_DTYPE_X", "__NPU_ARCH__", "__CCE_AICORE__", "assert", "printf", "AICore"}  # of build()
 BY_BUILD = {"__DAV_C220_VEC__", "__DAV_C220_CUBE__", "ASCENDC_CUBE_ONLY", "__CCE_KT_TEST__", "ASCENDC_CPU_DEBUG"}
@@ -42,13 +43,15 @@ def names_of(header: Path) -> set[str]:
     found |= {name for pair in ALIASES.findall(text) for name in pair if name}
     found |= {name for macro, name in STAMPED.findall(text) if macro not in ("ABSENT", "NEED", "DTYPE")}
     found |= set(CONSTANTS.findall(text))
+    found |= {name for body in ENUMERATORS.findall(text) for name in re.findall(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", body)}
     return {name for name in found if not INTERNAL.search(name)}
 
 
 def refused() -> set[str]:
     text = (INCLUDE / "mco" / "absent.h").read_text()
-    stamped = re.findall(r"MCO_ASC_(?:ON_950|NOT_YET)\((\w+)\)", text)
-    return {*stamped, *re.findall(r"\"(\w+) is not there", text)}
+    stamped = re.findall(r"MCO_ASC_(?:ON_950|NOT_YET|NEWER)\((\w+)", text)
+    types = re.findall(r"^struct (\w+);", (INCLUDE / "mco" / "types.h").read_text(), re.M)  # of Ascend950
+    return {*stamped, *types, *re.findall(r"\"(\w+) is not there", text)} - {"NAME", "OLDER", "dtype_of"}
 
 
 def all_names() -> dict[str, set[str]]:

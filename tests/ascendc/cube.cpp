@@ -6,7 +6,7 @@ using namespace AscendC;
 constexpr uint32_t kSide = 16;
 __aicore__ inline uint32_t up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
-enum Way { kLoad2D, kLoad3D, kTransposed, kSquare, kOld };
+enum Way { kLoad2D, kLoad3D, kTransposed, kSquare, kOld, kCopy };
 
 // C [m, n] = A [m, k] @ B [k, n] (+ bias [n]); a way of loading.
 template <class T, class C, class Out>
@@ -144,6 +144,7 @@ class Product {
     } else {
       MmadParams p;
       p.m = m_, p.n = n_, p.k = k_;
+      SetMMLayoutTransform(way_ == kCopy);
       Mmad(c, a, b, p);
     }
     a2_.FreeTensor(a);
@@ -164,6 +165,7 @@ class Product {
         return;
       }
     }
+    if (way_ == kCopy) return Copy(c);
     FixpipeParamsV220 p;
     p.nSize = n_, p.mSize = m_, p.srcStride = mm_, p.dstStride = n_;
     p.deqScalar = word_;
@@ -177,6 +179,22 @@ class Product {
       Fixpipe<Out, C, CFG_ROW_MAJOR>(c_, c, p);
     }
     co1_.FreeTensor(c);
+  }
+  // By DataCopy, with scales that were set before.
+  __aicore__ inline void Copy(const LocalTensor<C>& c) {
+    LocalTensor<uint64_t> scales = q1_.template Get<uint64_t>();
+    if (has_scales_) {
+      DataCopy(scales, scales_, n_);
+      SetFixPipeConfig(scales);
+    } else {
+      SetFixpipePreQuantFlag(word_);
+    }
+    SetFixpipeNz2ndFlag(1, 0, 0);
+    DataCopyCO12DstParams p;
+    p.nSize = n_, p.mSize = m_, p.srcStride = mm_, p.dstStride = n_, p.quantPre = Quant(), p.nz2ndEn = true;
+    DataCopy(c_, c, p);
+    LocalTensor<C> made = c;
+    co1_.FreeTensor(made);
   }
   __aicore__ inline QuantMode_t Quant() {
     if (std::is_same<C, Out>::value) return NoQuant;

@@ -9,7 +9,7 @@ struct Plan {
   int32_t mode, transposeA, transposeB, batch;
 };
 
-enum Mode { kAll, kBlocks, kFromUb, kBatch, kAtomic, kAsync, kNever };
+enum Mode { kAll, kBlocks, kFromUb, kBatch, kAtomic, kAsync, kNever, kBatchNumber };
 
 template <class T, class C, class V, CubeFormat FORMAT = CubeFormat::ND>
 class Product {
@@ -41,6 +41,9 @@ class Product {
         return Blocks();
       case kBatch:
         return mm.IterateBatch(c_, plan_.batch, 1);
+      case kBatchNumber:
+        mm.SetBatchNum(plan_.batch, 1);
+        return mm.IterateBatch(c_, 1, 1);
       case kAtomic:
         mm.IterateAll(c);
         return mm.IterateAll(c, 1);

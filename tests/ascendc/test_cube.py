@@ -16,7 +16,7 @@ from ms_custom_ops.errors import AscendcError
 need_ascendc()
 
 HERE = Path(__file__).parent
-LOAD2D, LOAD3D, TRANSPOSED, SQUARE, OLD = range(5)
+LOAD2D, LOAD3D, TRANSPOSED, SQUARE, OLD, COPY = range(6)
 HALF, BFLOAT = np.float16, ml_dtypes.bfloat16
 TYPES = ((HALF, np.float32), (HALF, HALF), (BFLOAT, BFLOAT), (np.float32, np.float32), (np.int8, np.int32),
          (np.int8, HALF), (np.int8, np.int8), (HALF, np.int8))  # fmt: skip
@@ -75,14 +75,14 @@ def test_quantization(cube):
     scales = np.array([word(0.25 * (i + 1), i - 8) for i in range(32)], np.uint64)
     factors, offsets = 0.25 * np.arange(1, 33), np.arange(32) - 8
     for types in (5, 6, 7):
-        for vector in (False, True):
-            c, exact = run(cube, types, 16, 32, 32, LOAD2D, scales=scales if vector else None, deq=word(0.125, 3))
+        for vector, way in ((False, LOAD2D), (True, LOAD2D), (False, COPY), (True, COPY)):
+            c, exact = run(cube, types, 16, 32, 32, way, scales=scales if vector else None, deq=word(0.125, 3))
             scaled = exact * (factors if vector else 0.125)
             if TYPES[types][1] is HALF:
                 expected = scaled.astype(HALF)
             else:
                 expected = np.clip(np.rint(scaled) + (offsets if vector else 3), -128, 127).astype(np.int8)
-            assert np.array_equal(c, expected), (types, vector)
+            assert np.array_equal(c, expected), (types, vector, way)
 
 
 def test_a_kernel_of_vector_cores(tmp_path):

@@ -20,7 +20,7 @@ need_ascendc()
 HERE = Path(__file__).parent
 HALF, BFLOAT, FLOAT = np.float16, ml_dtypes.bfloat16, np.float32
 TYPES = ((HALF, FLOAT, FLOAT), (HALF, HALF, HALF), (BFLOAT, BFLOAT, FLOAT), (FLOAT,) * 3, (np.int8, np.int32, np.int32))
-ALL, BLOCKS, FROM_UB, BATCH, ATOMIC, ASYNC, NEVER = range(7)
+ALL, BLOCKS, FROM_UB, BATCH, ATOMIC, ASYNC, NEVER, BATCH_NUMBER = range(8)
 FIELDS = re.findall(
     r"MCO_CUBE_FIELD\((\w+)\)",
     (Path(ms_custom_ops.__file__).parent / "ascendc/include_host/mco_host/cube_tiling_fields.inc").read_text(),
@@ -72,8 +72,9 @@ def test_cores_share_a_product(mm, options):
     assert np.array_equal(c, exact * double)
 
 
-def test_batches(mm):
-    c, exact = call(mm, 0, 20, 24, 40, mode=BATCH, batch=3)
+@pytest.mark.parametrize("mode", [BATCH, BATCH_NUMBER], ids=["arguments", "SetBatchNum"])
+def test_batches(mm, mode):
+    c, exact = call(mm, 0, 20, 24, 40, mode=mode, batch=3)
     assert np.array_equal(c, exact)
 
 

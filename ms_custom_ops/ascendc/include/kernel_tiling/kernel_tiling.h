@@ -26,6 +26,9 @@ struct alignas(8) RmsNormTiling {
 struct alignas(8) TopkTiling {
   uint32_t tmpLocalSize, allDataSize, innerDataSize, outter, k;
 };
+struct alignas(8) PadTiling {
+  uint32_t srcHeight, srcWidth, srcOriWidth;
+};
 struct alignas(8) UnPadTiling {
   uint32_t srcHeight, srcWidth;
 };
@@ -33,6 +36,7 @@ struct alignas(8) UnPadTiling {
 namespace AscendC {
 namespace tiling {
 using ::LayerNormTiling;
+using ::PadTiling;
 using ::RmsNormTiling;
 using ::SoftMaxTiling;
 using ::TCubeTiling;

@@ -11,10 +11,19 @@ constexpr bool never = false;
 
 namespace AscendC {
 
-#define MCO_ASC_ABSENT(NAME, WHY)                                         \
-  template <class... T>                                                   \
-  inline void NAME(const T&...) {                                         \
-    static_assert(mco_asc::never<T...>, "AscendC::" #NAME " is not there: " WHY); \
+// With and without template arguments. A kernel's own function of the name fits better than `...`.
+#define MCO_ASC_ABSENT(NAME, WHY)                                                     \
+  template <class... A>                                                               \
+  inline void NAME(...) {                                                             \
+    static_assert(mco_asc::never<A...>, "AscendC::" #NAME " is not there: " WHY);     \
+  }                                                                                   \
+  template <auto V, auto... Vs>                                                       \
+  inline void NAME(...) {                                                             \
+    static_assert(mco_asc::never<decltype(V)>, "AscendC::" #NAME " is not there: " WHY); \
+  }                                                                                   \
+  template <class A, auto V, auto... Vs>                                              \
+  inline void NAME(...) {                                                             \
+    static_assert(mco_asc::never<A>, "AscendC::" #NAME " is not there: " WHY);        \
   }
 
 #define MCO_ASC_ON_950(NAME) MCO_ASC_ABSENT(NAME, "it exists on Ascend950 alone; accepted: calls of 910B, 910_93, 310P")
@@ -28,6 +37,11 @@ MCO_ASC_ON_950(AtomicMin)
 MCO_ASC_ON_950(AtomicCas)
 MCO_ASC_ON_950(AtomicExch)
 MCO_ASC_ON_950(MmadMx)
+MCO_ASC_ON_950(GetSpr)
+MCO_ASC_ON_950(ExpSub)
+MCO_ASC_ON_950(AbsSub)
+MCO_ASC_ON_950(MulsCast)
+MCO_ASC_ON_950(Fma)
 #undef MCO_ASC_ON_950
 
 #define MCO_ASC_NOT_YET(NAME) MCO_ASC_ABSENT(NAME, "no public kernel was found that uses it; see docs/ascendc.md for what is")
@@ -40,23 +54,43 @@ MCO_ASC_NOT_YET(WelfordUpdate)
 MCO_ASC_NOT_YET(WelfordFinalize)
 MCO_ASC_NOT_YET(LayerNormGrad)
 MCO_ASC_NOT_YET(LayerNormGradBeta)
-MCO_ASC_NOT_YET(SoftmaxGrad)
-MCO_ASC_NOT_YET(SoftmaxGradFront)
 MCO_ASC_NOT_YET(SoftmaxFlashV3)
-MCO_ASC_NOT_YET(AdjustSoftMaxRes)
 MCO_ASC_NOT_YET(LogSoftMax)
-MCO_ASC_NOT_YET(AscendQuant)
-MCO_ASC_NOT_YET(AscendDequant)
 MCO_ASC_NOT_YET(AscendAntiQuant)
-MCO_ASC_NOT_YET(Pad)
-MCO_ASC_NOT_YET(UnPad)
 MCO_ASC_NOT_YET(TransData)
 MCO_ASC_NOT_YET(VectorPadding)
 MCO_ASC_NOT_YET(MmadWithSparse)
 MCO_ASC_NOT_YET(LoadDataWithSparse)
 MCO_ASC_NOT_YET(LoadDataUnzip)
 MCO_ASC_NOT_YET(SetFixPipeClipRelu)
+MCO_ASC_NOT_YET(Conv2D)
+MCO_ASC_NOT_YET(Gemm)
+MCO_ASC_NOT_YET(BroadCastVecToMM)
+MCO_ASC_NOT_YET(LoadDataWithStride)
+MCO_ASC_NOT_YET(SetLoadDataRepeat)
+MCO_ASC_NOT_YET(ReduceProd)
+MCO_ASC_NOT_YET(ReduceAll)
+MCO_ASC_NOT_YET(ReduceAny)
+MCO_ASC_NOT_YET(ReduceMean)
+MCO_ASC_NOT_YET(ReduceXorSum)
 #undef MCO_ASC_NOT_YET
+
+#define MCO_ASC_NEWER(NAME, OLDER) \
+  MCO_ASC_ABSENT(NAME, "a name of CANN 9 that no public kernel was found to use; accepted: " OLDER)
+MCO_ASC_NEWER(Quantize, "AscendQuant")
+MCO_ASC_NEWER(Dequantize, "AscendDequant")
+MCO_ASC_NEWER(AntiQuantize, "Cast, Adds and Muls")
+MCO_ASC_NEWER(Ands, "Duplicate and And")
+MCO_ASC_NEWER(Ors, "Duplicate and Or")
+MCO_ASC_NEWER(BitwiseAnd, "And")
+MCO_ASC_NEWER(BitwiseOr, "Or")
+MCO_ASC_NEWER(BitwiseNot, "Not")
+MCO_ASC_NEWER(BitwiseXor, "Xor")
+MCO_ASC_NEWER(LogicalAnd, "Compares and And")
+MCO_ASC_NEWER(LogicalOr, "Compares and Or")
+MCO_ASC_NEWER(LogicalNot, "Compares")
+MCO_ASC_NEWER(LogicalXor, "Compares and Xor")
+#undef MCO_ASC_NEWER
 #undef MCO_ASC_ABSENT
 
 }  // namespace AscendC

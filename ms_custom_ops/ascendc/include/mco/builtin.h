@@ -102,14 +102,42 @@ inline GM_ADDR ParamOffset(GM_ADDR at, uint64_t elements) {
   return at + elements * sizeof(T) * uint64_t(GetBlockIdx());
 }
 
+}  // namespace AscendC
+
+namespace mco_asc {
+
+template <class T>
+inline void scatter(Where where, const Lanes& lanes, const LocalTensor<T>& dst, const LocalTensor<T>& src,
+                    const LocalTensor<uint32_t>& offset, uint32_t base, int64_t repeat_stride) {
+  static_assert(one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>,
+                "AscendC::Scatter: the type is not accepted; accepted: half, int16_t, uint16_t, int32_t, uint32_t, float");
+  static_assert(__NPU_ARCH__ != 2201 || sizeof(T) == 0,
+                "AscendC::Scatter is not there on 910B and 910_93; accepted: Ascend310P, or SetValue and moves to GM");
+  issue(Op::vscatter, where.of("Scatter"), lanes, {operand(dst), operand(src), operand(offset)},
+        {integer(base), integer(32), integer(32 * repeat_stride)});
+}
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
 // Elements to places given by byte offsets.
 template <class T>
 inline void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& offset,
                     const uint32_t base, const uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {
-  MCO_ASC_NEED(Scatter, half, bfloat16_t, int16_t, uint16_t, int32_t, uint32_t, float);
-  mco_asc::issue(mco_asc::Op::vscatter, where.of("Scatter"), mco_asc::count_of(count),
-                 {mco_asc::operand(dst), mco_asc::operand(src), mco_asc::operand(offset)},
-                 {mco_asc::integer(base), mco_asc::integer(32), mco_asc::integer(256)});
+  mco_asc::scatter(where, mco_asc::count_of(count), dst, src, offset, base, DEFAULT_REPEAT_STRIDE);
+}
+template <class T>
+inline void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& offset,
+                    const uint32_t base, const uint64_t mask, const uint8_t repeat, const uint8_t srcRepStride,
+                    mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::scatter(where, mco_asc::lanes_of<true>(mask, repeat), dst, src, offset, base, srcRepStride);
+}
+template <class T>
+inline void Scatter(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& offset,
+                    const uint32_t base, const uint64_t mask[], const uint8_t repeat, const uint8_t srcRepStride,
+                    mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::scatter(where, mco_asc::lanes_of<true>(mask, repeat), dst, src, offset, base, srcRepStride);
 }
 
 template <class A, class B>

@@ -129,6 +129,9 @@ struct CubeState {
   double padding = 0;
   int64_t matrices = 1, src_next = 0, dst_next = 0;  // of SetFixpipeNz2ndFlag
   uint64_t scale = 0;
+  void* words = nullptr;  // scales of columns, of SetFixPipeConfig
+  const mco_asc_home* words_home = nullptr;
+  uint32_t words_size = 0;
 };
 inline CubeState& cube_state() {
   void*& at = mco_asc_this_core("LoadData")->user[1];
@@ -290,6 +293,8 @@ inline void SetFmatrix(uint16_t l1H, uint16_t l1W, const uint8_t padList[4],
   (mode == FmatrixMode::FMATRIX_LEFT ? state.left : state.right) = {
       l1H, l1W, {padList[0], padList[1], padList[2], padList[3]}};
 }
+// Whether Mmad walks over n before m; the results are the same.
+inline void SetMMLayoutTransform(bool) {}
 template <class T>
 inline void SetLoadDataPaddingValue(const T value) {
   mco_asc::cube_state().padding = double(value);

@@ -198,13 +198,14 @@ inline void co12dst(const mco_asc_where& where, const D& dst, const AscendC::Loc
                     const AscendC::DataCopyCO12DstParams& p) {
   const CubeState& state = cube_state();
   const bool rows = p.nz2ndEn;
+  const AscendC::LocalTensor<uint64_t> words(state.words, state.words_home, state.words_size);
   if (p.clipReluPre || p.eltWiseOp) mco_asc_fault(&where, "clipReluPre or eltWiseOp is set; accepted: 0");
   if (p.reluPre > 1) mco_asc_fault(&where, "reluPre is %d; accepted: 0 none, 1 relu", p.reluPre);
   l0c_out<D, T, U>(where, dst, src,
                    {rows ? state.matrices : 1, p.mSize, p.nSize, 16 * int64_t(sizeof(U)) * p.srcStride, state.src_next,
                     (rows ? int64_t(sizeof(T)) : 32) * p.dstStride, int64_t(sizeof(T)) * state.dst_next, rows,
                     p.channelSplit, p.reluPre == 1},
-                   p.quantPre, state.scale, nullptr);
+                   p.quantPre, state.scale, state.words_home ? &words : nullptr);
 }
 
 }  // namespace mco_asc
@@ -246,6 +247,20 @@ inline void SetFixpipeNz2ndFlag(uint16_t ndNum, uint16_t srcNdStride, uint16_t d
   state.matrices = ndNum;
   state.src_next = 1024 * int64_t(srcNdStride);
   state.dst_next = dstNdStride;
+}
+// Scales of DataCopy out of CO1 for each column. Relu by a table is refused there, so that its tensor has no effect.
+template <class T>
+inline void SetFixPipeConfig(const LocalTensor<T>& reluPre, const LocalTensor<T>& quantPre, bool isUnitFlag = false) {
+  static_assert(mco_asc::one_of<T, uint64_t, unsigned long long>,
+                "AscendC::SetFixPipeConfig: the type of the tensor is not accepted; accepted: uint64_t");
+  (void)reluPre, (void)isUnitFlag;
+  auto& state = mco_asc::cube_state();
+  state.words = quantPre.mco_at(), state.words_home = quantPre.mco_home(), state.words_size = quantPre.GetSize();
+}
+template <class T, bool setRelu = false>
+inline void SetFixPipeConfig(const LocalTensor<T>& preTensor, bool isUnitFlag = false) {
+  static_assert(!setRelu, "AscendC::SetFixPipeConfig: setRelu is not there; accepted: scales for each column");
+  SetFixPipeConfig(LocalTensor<T>(), preTensor, isUnitFlag);
 }
 inline void SetFixpipePreQuantFlag(uint64_t config) { mco_asc::cube_state().scale = config; }
 

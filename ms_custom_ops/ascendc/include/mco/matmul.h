@@ -137,6 +137,7 @@ class Matmul {
     static_assert(Plain(A_TYPE::layout) && Plain(B_TYPE::layout) && Plain(C_TYPE::layout),
                   "AscendC::Matmul::IterateBatch: the layout is not accepted; accepted: NONE, NORMAL");
     const mco_asc_where here = where.of("Matmul::IterateBatch");
+    if (batch_a_) batchA = uint32_t(batch_a_), batchB = uint32_t(batch_b_);
     if (!batchA || !batchB || std::max(batchA, batchB) % std::min(batchA, batchB)) {
       mco_asc_fault(&here, "batches of A and B are %u and %u; accepted: one a multiple of the other", batchA, batchB);
     }
@@ -151,6 +152,12 @@ class Matmul {
       All(here, Out(c[uint64_t(i * next_c)], enAtomic, sequential));
     }
     a_ = a, b_ = b, bias_ = bias;
+  }
+  // Numbers of matrices of IterateBatch, instead of its arguments.
+  void SetBatchNum(int32_t batchA, int32_t batchB, mco_asc::Where where = mco_asc::Where::here()) {
+    const mco_asc_where here = where.of("Matmul::SetBatchNum");
+    if (batchA < 1 || batchB < 1) mco_asc_fault(&here, "batches are %d and %d; accepted: 1 or more", batchA, batchB);
+    batch_a_ = batchA, batch_b_ = batchB;
   }
   void WaitIterateAll() {}
   void WaitIterateBatch() {}
@@ -369,6 +376,7 @@ class Matmul {
   uint64_t scale_ = 0;
   bool ready_ = false, has_bias_ = false, has_scale_ = false, has_scales_ = false;
   int32_t m_ = 0, n_ = 0, ka_ = 0, kb_ = 0, nc_ = 0, single_m_ = 0, single_n_ = 0, single_k_ = 0;
+  int32_t batch_a_ = 0, batch_b_ = 0;  // of SetBatchNum
   int64_t block_ = -1;
 };
 

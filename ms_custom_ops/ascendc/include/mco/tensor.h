@@ -43,6 +43,8 @@ namespace AscendC {
 
 template <class T>
 class LocalTensor {
+  static_assert(!mco_asc::on_950<T>, MCO_ASC_NO_950);
+
  public:
   using PrimType = T;
   LocalTensor() = default;
@@ -118,6 +120,8 @@ class LocalTensor {
 
 template <class T>
 class GlobalTensor {
+  static_assert(!mco_asc::on_950<T>, MCO_ASC_NO_950);
+
  public:
   using PrimType = T;
   GlobalTensor() = default;

@@ -176,6 +176,15 @@ MCO_ASC_FLOAT16(bfloat16_t, bfloat_to_float, float_to_bfloat)
 #undef MCO_ASC_FLOAT16
 using float16_t = half;
 
+struct fp8_e4m3fn_t;
+struct fp8_e5m2_t;
+struct fp8_e8m0_t;
+struct float8_e4m3_t;
+struct float8_e5m2_t;
+struct hifloat8_t;
+struct fp4x2_e2m1_t;
+struct fp4x2_e1m2_t;
+
 // Two of them in a byte; tensors of it count elements of 4 bits.
 struct int4b_t {
   uint8_t bits;
@@ -311,6 +320,13 @@ struct same {
 };
 template <class T>
 using same_t = typename same<T>::type;  // a parameter that takes no part in deduction
+
+// Types of Ascend950, which kernels name to ask whether theirs is one.
+template <class T>
+constexpr bool on_950 = one_of<T, fp8_e4m3fn_t, fp8_e5m2_t, fp8_e8m0_t, float8_e4m3_t, float8_e5m2_t, hifloat8_t,
+                               fp4x2_e2m1_t, fp4x2_e1m2_t>;
+#define MCO_ASC_NO_950 \
+  "AscendC: fp8, fp4 and hifloat8 exist on Ascend950 alone; accepted: types of 910B, 910_93, 310P"
 
 // Bits of one element: int4b_t counts half bytes.
 template <class T>

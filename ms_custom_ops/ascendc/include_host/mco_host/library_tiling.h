@@ -50,7 +50,10 @@ namespace optiling {
 
 namespace AscendC {
 
+#ifndef MCO_TOPK_MODE  // a source may include the headers of host and kernel
+#define MCO_TOPK_MODE
 enum class TopKMode { TOPK_NORMAL, TOPK_NSMALL };
+#endif
 
 namespace mco_host_detail {
 constexpr uint32_t kBlock = 32;
@@ -169,6 +172,40 @@ inline void GetUnPadMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, cons
 }
 inline void UnPadTilingFunc(const ge::Shape shape, const uint32_t, const uint32_t, optiling::UnPadTiling& tiling) {
   tiling.set_srcHeight(mco_host_detail::Rows(shape)), tiling.set_srcWidth(mco_host_detail::Columns(shape));
+}
+inline void GetPadMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size, uint32_t& max, uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::Columns(shape) * type_size;
+}
+inline void PadTilingFunc(const ge::Shape shape, const ge::Shape original, const uint32_t, const uint32_t,
+                          optiling::PadTiling& tiling) {
+  tiling.set_srcHeight(mco_host_detail::Rows(shape)), tiling.set_srcWidth(mco_host_detail::Columns(shape));
+  tiling.set_srcOriWidth(mco_host_detail::Columns(original));
+}
+inline void GetCumSumMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size, const bool, const bool,
+                                   uint32_t& max, uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
+}
+inline void GetAscendQuantMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, uint32_t& max, uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
+}
+inline void GetAscendDequantMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, uint32_t& max, uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
+}
+inline void GetSelectWithBytesMaskMaxMinTmpSize(const ge::Shape& shape, const ge::Shape&, const uint32_t type_size,
+                                                const ge::Shape& mask, const uint32_t mask_size, const bool,
+                                                uint32_t& max, uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, type_size) + mco_host_detail::Bytes(mask, mask_size);
+  min = mco_host_detail::kBlock;
+}
+inline uint32_t GetSoftMaxFlashMaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) {
+  return mco_host_detail::Bytes(shape, type_size);
+}
+inline uint32_t GetSoftMaxFlashMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) {
+  return mco_host_detail::Columns(shape) * type_size;
+}
+inline void SoftMaxFlashTilingFunc(const ge::Shape& shape, uint32_t type_size, uint32_t size,
+                                   optiling::SoftMaxTiling& tiling, bool = false) {
+  SoftMaxTilingFunc(shape, type_size, size, tiling);
 }
 
 }  // namespace AscendC
