@@ -11,8 +11,10 @@ from __future__ import annotations
 import importlib.util
 import sys
 import types
+from pathlib import Path
 
 from ms_custom_ops.compat.absent import AbsentFinder, CannMissingError
+from ms_custom_ops.compat.kernel_tree import VendorFinder
 from ms_custom_ops.compat.loader import KernelLoadError, load_kernel
 from ms_custom_ops.compat.upstream import TestsFinder
 from ms_custom_ops.errors import MsCustomOpsError
@@ -30,6 +32,7 @@ class _State:
         self.hidden: dict[str, types.ModuleType] = {}
         self.finder: AbsentFinder | None = None
         self.tests: TestsFinder | None = None
+        self.vendors = VendorFinder()
 
 
 _state = _State()
@@ -69,7 +72,12 @@ def install(force: bool = False) -> None:
     _state.finder = AbsentFinder(ABSENT_ROOTS)
     _state.tests = TestsFinder()
     sys.meta_path.insert(0, _state.finder)
-    sys.meta_path.append(_state.tests)
+    sys.meta_path += [_state.tests, _state.vendors]
+
+
+def serve_vendor(folder: Path) -> None:
+    """``<vendor>_impl`` leads to ``folder``, where no package of that name is importable."""
+    _state.vendors.serve(folder)
 
 
 def uninstall() -> None:
@@ -81,8 +89,9 @@ def uninstall() -> None:
         return
     platform.reset()
     sys.meta_path.remove(_state.finder)
-    sys.meta_path.remove(_state.tests)
-    _state.tests.forget()
+    for last in (_state.tests, _state.vendors):
+        sys.meta_path.remove(last)
+        last.forget()
     for name in [*_state.modules, *_state.finder.loaded()]:
         sys.modules.pop(name, None)
     sys.modules.update(_state.hidden)

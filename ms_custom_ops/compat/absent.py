@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of the TBE DSL, of TVM and of pyACL: they can be imported, and say what is missing when they are used."""
+"""Names of the TBE DSL, of TVM, of pyACL and of packages CANN asks for: they can be imported, and say what is missing
+when they are used."""
 
 from __future__ import annotations
 
@@ -18,8 +19,17 @@ class CannMissingError(MsCustomOpsError, RuntimeError):
     """Kernel code used a part of CANN that has no counterpart here (TBE DSL, TVM compute, pyACL)."""
 
 
+PREREQUISITES = ("cffi", "pathlib2", "requests", "sympy")
+"""Packages that CANN asks to be installed beside it, and kernels' helper files import."""
+
+
 def refuse(name: str, what: str) -> CannMissingError:
     """The error of using an absent name."""
+    package = name.partition(".")[0]
+    if package in PREREQUISITES:
+        return CannMissingError(
+            f"{name}: {what} needs the package {package}, which is not installed; accepted: pip install {package}"
+        )
     return CannMissingError(
         f"{name}: {what} needs a CANN installation; accepted here: kernels written in TIK (from tbe import tik)"
     )

@@ -11,6 +11,7 @@ import warnings
 from pathlib import Path
 from types import ModuleType
 
+from ms_custom_ops.compat.kernel_tree import prerequisites
 from ms_custom_ops.errors import MsCustomOpsError
 
 KERNEL_PACKAGE = "impl"
@@ -79,11 +80,12 @@ def _import_packages(name: str, root: Path) -> None:
 def load_kernel(path: str | os.PathLike[str]) -> ModuleType:
     """The module of a kernel file, with :func:`ms_custom_ops.compat.install` in force while it is imported.
 
-    Packages called ``impl`` from several places may be loaded one after another: the one of ``path`` takes
-    the name. A package whose ``__init__`` fails is left empty, with a warning. Raises KernelLoadError for a file that
-    is not there or not Python; errors of the module itself pass through.
+    Packages called ``impl`` from several places may be loaded one after another: the one of ``path`` takes the name,
+    and is found as ``<vendor>_impl`` too, as it is installed. A package whose ``__init__`` fails is left empty, with a
+    warning. Packages that CANN asks for (sympy, ...) can be missing until they are used. Raises KernelLoadError for a
+    file that is not there or not Python; errors of the module itself pass through.
     """
-    from ms_custom_ops.compat import install
+    from ms_custom_ops.compat import install, serve_vendor
 
     file = Path(path)
     if file.suffix != ".py" or not file.is_file():
@@ -97,11 +99,15 @@ def load_kernel(path: str | os.PathLike[str]) -> ModuleType:
     lone = "." not in name
     try:
         importlib.invalidate_caches()
-        if lone:
-            return _load_lone(file.resolve(), name)
-        _claim_package(name.partition(".")[0], root)
-        _import_packages(name, root)
-        return importlib.import_module(name)
+        with prerequisites():
+            if lone:
+                return _load_lone(file.resolve(), name)
+            top = name.partition(".")[0]
+            _claim_package(top, root)
+            if top == KERNEL_PACKAGE:
+                serve_vendor(root / top)
+            _import_packages(name, root)
+            return importlib.import_module(name)
     finally:
         # Kernels import siblings when they run, so a package's folder stays; a lone file needs it no longer.
         if added and lone:

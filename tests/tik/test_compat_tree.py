@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tree of kernels finds around it: its vendor's package, and packages CANN asks to be installed."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ms_custom_ops import compat
+from ms_custom_ops.compat import absent, kernel_tree
+
+MISSING = "package_that_nobody_has"
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    path = list(sys.path)
+    compat.uninstall()
+    for module in (absent, kernel_tree):
+        monkeypatch.setattr(module, "PREREQUISITES", (*absent.PREREQUISITES, MISSING))
+    yield
+    compat.uninstall()
+    sys.path[:] = path
+    for name in [n for n in sys.modules if n.partition(".")[0] == "impl"]:
+        del sys.modules[name]
+
+
+def write(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("init", [True, False], ids=["package", "folder"])
+def test_the_vendors_package_is_the_tree(tmp_path: Path, init: bool) -> None:
+    write(tmp_path / "impl" / "common.py", "VALUE = 7\n")
+    if init:
+        write(tmp_path / "impl" / "__init__.py", "")
+    kernel = compat.load_kernel(
+        write(
+            tmp_path / "impl" / "op.py",
+            "from shop_impl.common import VALUE\ndef late():\n    import shop_impl.late as m\n    return m.V\n",
+        )
+    )
+    write(tmp_path / "impl" / "late.py", "V = 8\n")
+    importlib.invalidate_caches()
+    assert kernel.VALUE == 7 and kernel.late() == 8
+
+
+def test_the_vendors_package_of_a_second_tree(tmp_path: Path) -> None:
+    for tree in ("one", "two"):
+        write(tmp_path / tree / "impl" / "common.py", f"VALUE = {tree!r}\n")
+        kernel = compat.load_kernel(write(tmp_path / tree / "impl" / "op.py", "from shop_impl.common import VALUE\n"))
+        assert kernel.VALUE == tree
+    compat.uninstall()
+    assert not [n for n in sys.modules if n.startswith("shop_impl")] and importlib.util.find_spec("shop_impl") is None
+
+
+def test_a_real_package_of_the_vendors_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "site" / "shop_impl" / "__init__.py", "VALUE = 'real'\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    kernel = compat.load_kernel(write(tmp_path / "tree" / "impl" / "op.py", "from shop_impl import VALUE\n"))
+    assert kernel.VALUE == "real"
+    del sys.modules["shop_impl"]
+
+
+def test_a_missing_prerequisite_is_refused_when_it_is_used(tmp_path: Path) -> None:
+    text = f"from {MISSING} import re\nimport {MISSING}.deep as deep\ndef use():\n    return re(1.5) + 1\n"
+    kernel = compat.load_kernel(write(tmp_path / "impl" / "op.py", text))
+    with pytest.raises(compat.CannMissingError) as error:
+        kernel.use()
+    assert str(error.value) == (
+        f"{MISSING}.re(...): arithmetic on it needs the package {MISSING}, which is not installed; "
+        f"accepted: pip install {MISSING}"
+    )
+    assert importlib.util.find_spec(MISSING) is None and MISSING not in sys.modules
+
+
+def test_an_installed_prerequisite_is_the_real_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "site" / "cffi" / "__init__.py", "VALUE = 'real'\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.delitem(sys.modules, "cffi", raising=False)
+    assert compat.load_kernel(write(tmp_path / "impl" / "op.py", "from cffi import VALUE\n")).VALUE == "real"
+    monkeypatch.delitem(sys.modules, "cffi", raising=False)
