@@ -9,10 +9,12 @@ are NumPy arrays or MindSpore tensors; outputs are written in place. Needs no Mi
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from ms_custom_ops.aclnn.interface import Interface
 from ms_custom_ops.aclnn.products import PRODUCTS, current_product, use_product
+from ms_custom_ops.aclnn.score import ScoreInterface
 from ms_custom_ops.aclnn.sparse_grad import SparseGradInterface
 from ms_custom_ops.aclnn.status import SUCCESS, get_recent_error
 from ms_custom_ops.aclnn.two_phase import Executor, TwoPhase, build
@@ -22,7 +24,12 @@ from ms_custom_ops.registry.yaml_source import nearest
 
 _SUFFIX = "GetWorkspaceSize"
 # Ops whose published interface is not that of the primitive.
-_PUBLISHED = {"sparse_flash_attention_grad": 1, "sparse_flash_attention_grad_v2": 2}
+_PUBLISHED: dict[str, Callable[[], Interface]] = {
+    "sparse_flash_attention_grad": lambda: SparseGradInterface(1),
+    "sparse_flash_attention_grad_v2": lambda: SparseGradInterface(2),
+    "flash_attention_score": lambda: ScoreInterface(False),
+    "flash_attention_score_grad": lambda: ScoreInterface(True),
+}
 
 __all__ = [
     "PRODUCTS",
@@ -37,26 +44,38 @@ __all__ = [
 
 
 @functools.cache
+def interface_of(op: str) -> Interface:
+    """The interface of the op called ``op``: one of :func:`interface_names`.
+
+    Raises:
+        OpArgumentError: there is no such op.
+    """
+    if op in _PUBLISHED:
+        return _PUBLISHED[op]()
+    if op not in list_ops():
+        raise OpArgumentError(describe("aclnn", "op name", repr(op), nearest(op, _names().values())))
+    return Interface(get_op(op))
+
+
+def interface_names() -> list[str]:
+    """Names of all interfaces, in order."""
+    return sorted({*list_ops(), *_PUBLISHED})
+
+
+@functools.cache
 def two_phase(op: str) -> TwoPhase:
     """Both functions of the op called ``op`` ("flash_attention").
 
     Raises:
         OpArgumentError: there is no such op.
     """
-    if op in _PUBLISHED:
-        return build(SparseGradInterface(_PUBLISHED[op]))
-    if op not in list_ops():
-        raise OpArgumentError(describe("aclnn", "op name", repr(op), nearest(op, _names().values())))
-    return build(Interface(get_op(op)))
+    return build(interface_of(op))
 
 
 @functools.cache
 def _names() -> dict[str, str]:
     """Name of the second function -> op."""
-    return {
-        **{get_op(op).class_name: op for op in list_ops()},
-        "SparseFlashAttentionGradV2": "sparse_flash_attention_grad_v2",
-    }
+    return {**{get_op(op).class_name: op for op in list_ops()}, **{make().name: op for op, make in _PUBLISHED.items()}}
 
 
 def __getattr__(name: str) -> Any:

@@ -15,7 +15,7 @@ from ms_custom_ops.aclnn.tensors import Tensor, as_output, as_tensor, refuse
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError, describe
 from ms_custom_ops.lower.arrays import finish, prepare
 from ms_custom_ops.lower.run import run_primitive
-from ms_custom_ops.lower.steps import lower_call
+from ms_custom_ops.lower.steps import Steps, lower_call
 from ms_custom_ops.registry.call_values import full_attrs
 from ms_custom_ops.registry.public import Operand
 from ms_custom_ops.registry.spec import OpSpec
@@ -26,7 +26,8 @@ INPUT, LENGTHS, ATTRIBUTE, OUTPUT = "input", "lengths", "attribute", "output"
 @dataclass(frozen=True)
 class Parameter:
     """One parameter. ``optional``: None is accepted, and leaving it out means None (an attribute: ``default``).
-    ``present_if``: an output that is needed exactly when this input is there."""
+    ``present_if``: an output that is needed exactly when this input is there. ``type`` of an attribute: int, float,
+    bool, str or ints."""
 
     name: str
     kind: str
@@ -34,6 +35,7 @@ class Parameter:
     default: Any = None
     present_if: str | None = None
     doc: str = ""
+    type: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,10 @@ class LoweredJob(Job):
     def __init__(self, interface: Interface, given: Given, workspace_size: int | None = None):
         self.given, self.workspace_size = given, workspace_size or 0
         operands = {name: Operand(x.shape, x.dtype) for name, x in given.inputs.items()}
-        operands |= {name: Operand(None, None, tuple(x)) for name, x in given.lengths.items()}
-        call, self.steps = lower_call(interface.spec.name, operands, given.attrs)
+        operands |= {
+            name: x if isinstance(x, Operand) else Operand(None, None, tuple(x)) for name, x in given.lengths.items()
+        }
+        call, self.steps = interface.lower(operands, given)
         interface.check_outputs(given, {name: found for name, found in call.returns().items() if found is not None})
         if self.steps.empty:
             return
@@ -165,15 +169,23 @@ class Interface:
             if value is not None:
                 parts[kind][p.name] = value
         try:
-            attrs = full_attrs(self.spec.public or self.spec, parts[ATTRIBUTE])
+            attrs = self.attributes(parts[ATTRIBUTE])
         except OpArgumentError as error:
             raise StatusError("invalid_parameter", str(error)) from None
         return Given(parts[INPUT], parts[LENGTHS], attrs, parts[OUTPUT])
+
+    def attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """All attributes, their types checked; OpArgumentError."""
+        return full_attrs(self.spec.public or self.spec, given)
 
     def prepare(self, values: Mapping[str, Any]) -> Job:
         """The first phase: null pointers, dtypes, then everything that tiling decides."""
         self.check_null(values)
         return (LoweredJob if self.spec.public else ProgramJob)(self, self.read(values))
+
+    def lower(self, operands: Mapping[str, Operand], given: Given) -> tuple[Any, Steps]:
+        """The call, checked, and its steps."""
+        return lower_call(self.spec.name, operands, given.attrs)
 
     def check_outputs(self, given: Given, wanted: Mapping[str, tuple[tuple[int, ...], str]]) -> None:
         """OpDtypeError or OpArgumentError for an output of another shape or dtype."""
@@ -203,6 +215,7 @@ def _parameters(spec: OpSpec) -> tuple[Parameter, ...]:
             arg.optional or arg.has_default,
             arg.default,
             doc=arg.doc or docs.get(arg.name, ""),
+            type="" if arg.is_tensor else arg.kind,
         )
         for arg in (*form.tensors, *form.attributes)
     ]

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from ms_custom_ops.aclnn.status import StatusError
-from ms_custom_ops.aclnn.tensors import as_tensor
+from ms_custom_ops.aclnn.tensors import Shaped, as_tensor
 from ms_custom_ops.errors import describe
+from ms_custom_ops.registry.public import Operand
 
 
 def read_lengths(op: str, name: str, given: Any) -> np.ndarray:
@@ -62,3 +64,20 @@ def counts(op: str, name: str, values: np.ndarray, batch: int, tokens: int, axis
             "tiling", describe(op, name, values.tolist(), f"{batch} counts (B) from 0 to {axis} = {tokens}")
         )
     return values.astype(np.int32)
+
+
+def shaped_lengths(op: str, name: str, given: Shaped, names: Mapping[str, Any]) -> Operand:
+    """Lengths whose values are read later, as int32 in the form that the kernel takes. StatusError as of the functions
+    above, for shape and dtype."""
+    if len(given.shape) != 1 or given.dtype not in ("int32", "int64"):
+        raise StatusError(
+            "invalid_parameter",
+            describe(op, name, f"{given.dtype} of shape {given.shape}", "int32 or int64 of shape (B,)"),
+        )
+    if names["layout"] != "TND" and given.shape != (names["B"],):
+        raise StatusError(
+            "tiling", describe(op, name, f"{given.shape[0]} counts", f"{names['B']} counts (B), one of each sequence")
+        )
+    if names["layout"] == "TND" and given.shape[0] < 1:
+        raise StatusError("tiling", describe(op, name, "no length", "at least one sequence"))
+    return Operand(given.shape, "int32")

@@ -6,8 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from ms_custom_ops.aclnn import sparse_grad_rules as rules
 from ms_custom_ops.aclnn.interface import (
     ATTRIBUTE,
@@ -20,13 +18,14 @@ from ms_custom_ops.aclnn.interface import (
     LoweredJob,
     Parameter,
 )
-from ms_custom_ops.aclnn.lengths import counts, prefix_sums, read_lengths
+from ms_custom_ops.aclnn.lengths import counts, prefix_sums, read_lengths, shaped_lengths
 from ms_custom_ops.aclnn.products import VALIDATED_ONLY, current_product
 from ms_custom_ops.aclnn.status import StatusError
-from ms_custom_ops.aclnn.tensors import Tensor, refuse
+from ms_custom_ops.aclnn.tensors import Shaped, Tensor, refuse
 from ms_custom_ops.errors import describe
 from ms_custom_ops.op_impl.sparse_flash_attention.helpers import get_workspace_size
 from ms_custom_ops.registry import get_op
+from ms_custom_ops.registry.public import Operand
 from ms_custom_ops.soc import current_soc
 
 OP = "sparse_flash_attention_grad"
@@ -52,13 +51,13 @@ def _parameters(version: int) -> tuple[Parameter, ...]:
         Parameter("actual_seq_kv", LENGTHS, True, doc=lengths),
         Parameter("query_rope", INPUT, True, doc="rotary part of query, with key_rope or not at all"),
         Parameter("key_rope", INPUT, True, doc="rotary part of key"),
-        Parameter("scale_value", ATTRIBUTE, True, 1.0, doc="factor on the scores"),
-        Parameter("sparse_block_size", ATTRIBUTE, True, 1, doc="tokens that an index names"),
-        Parameter("layout", ATTRIBUTE, True, "BSND", doc="BSND or TND"),
-        Parameter("sparse_mode", ATTRIBUTE, True, 3, doc="0 none, 3 causal aligned to the lower right"),
-        Parameter("pre_tokens", ATTRIBUTE, True, 2147483647, doc="this value or 2^63-1: no window"),
-        Parameter("next_tokens", ATTRIBUTE, True, 2147483647, doc="this value or 2^63-1: no window"),
-        Parameter("deterministic", ATTRIBUTE, True, False, doc="additions to a key have one order"),
+        Parameter("scale_value", ATTRIBUTE, True, 1.0, doc="factor on the scores", type="float"),
+        Parameter("sparse_block_size", ATTRIBUTE, True, 1, doc="tokens that an index names", type="int"),
+        Parameter("layout", ATTRIBUTE, True, "BSND", doc="BSND or TND", type="str"),
+        Parameter("sparse_mode", ATTRIBUTE, True, 3, doc="0 none, 3 causal aligned to the lower right", type="int"),
+        Parameter("pre_tokens", ATTRIBUTE, True, 2147483647, doc="this value or 2^63-1: no window", type="int"),
+        Parameter("next_tokens", ATTRIBUTE, True, 2147483647, doc="this value or 2^63-1: no window", type="int"),
+        Parameter("deterministic", ATTRIBUTE, True, False, doc="additions to a key have one order", type="bool"),
         Parameter("d_query", OUTPUT, doc="as query"),
         Parameter("d_key", OUTPUT, doc="as key"),
         Parameter("d_value", OUTPUT, v2, None, "value" if v2 else None, "as value"),
@@ -176,11 +175,15 @@ class SparseGradInterface(Interface):
         self._dtype(given.inputs["out"], (given.inputs["query"].dtype,), "tiling")
         return sizes
 
-    def _lengths(self, given: Given, names: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    def _lengths(self, given: Given, names: Mapping[str, Any]) -> dict[str, Any]:
         """Lengths of the public function of the op."""
-        result = {}
+        result: dict[str, Any] = {}
         for name, size, target in (("actual_seq_q", "S1", "q"), ("actual_seq_kv", "S2", "kv")):
             if name not in given.lengths:
+                continue
+            if isinstance(given.lengths[name], Shaped):
+                found = shaped_lengths(self.name, name, given.lengths[name], names)
+                result[f"actual_seq_{target}len"] = found
                 continue
             values = read_lengths(self.name, name, given.lengths[name])
             if names["layout"] == "TND":
@@ -188,13 +191,14 @@ class SparseGradInterface(Interface):
             else:
                 found = counts(self.name, name, values, names["B"], names[size], size)
             result[f"actual_seq_{target}len"] = found
-        if len({len(found) for found in result.values()}) > 1:
+        counts_of = [x.shape[0] if isinstance(x, Operand) else len(x) for x in result.values()]
+        if len(set(counts_of)) > 1:
             raise StatusError(
                 "tiling",
                 describe(
                     self.name,
                     "actual_seq_q, actual_seq_kv",
-                    " and ".join(f"{len(found)} lengths" for found in result.values()),
+                    " and ".join(f"{count} lengths" for count in counts_of),
                     "as many on both sides",
                 ),
             )

@@ -53,9 +53,14 @@ def succeed() -> int:
 def fail(op: str, error: Exception, codes: Mapping[str, int]) -> int:
     """Keeps the text of ``error`` and returns its code. ``op`` goes in front unless the text starts with it; an error
     that is not the package's own keeps its type."""
+    code, _last.text = told(op, error, codes)
+    return code
+
+
+def told(op: str, error: Exception, codes: Mapping[str, int]) -> tuple[int, str]:
+    """Code and text of ``error``, as :func:`fail` keeps them."""
     kind = kind_of(error)
     code = codes.get(kind, DEFAULT_STATUS[kind])
     text = str(error) if isinstance(error, MsCustomOpsError) else f"{type(error).__name__}: {error}"
     named = text if text.partition(":")[0] == op else f"{op}: {text}"
-    _last.text = f"{code} ({kind.replace('_', ' ')}): {named}"
-    return code
+    return code, f"{code} ({kind.replace('_', ' ')}): {named}"

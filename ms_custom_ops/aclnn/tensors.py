@@ -19,6 +19,15 @@ from ms_custom_ops.registry.dtypes import NAME_TO_CODE
 
 
 @dataclass(frozen=True)
+class Shaped:
+    """A tensor of which only this is known: of a call from C, whose memory Python does not see."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    contiguous: bool = True
+
+
+@dataclass(frozen=True)
 class Tensor:
     """One operand of ``op``. ``source`` is what the caller passed; its content is read or written when the op runs."""
 
@@ -71,7 +80,9 @@ def as_tensor(op: str, name: str, x: Any, *, strided: bool = False) -> Tensor:
     Raises:
         StatusError: invalid_parameter for anything else, for an unknown dtype, or for strides.
     """
-    if isinstance(x, np.ndarray):
+    if isinstance(x, Shaped):
+        dtype, contiguous = x.dtype, x.contiguous
+    elif isinstance(x, np.ndarray):
         dtype = x.dtype.name if x.dtype.isnative else f"{x.dtype.name} of foreign byte order"
         contiguous = x.flags.c_contiguous
     elif _is_mindspore(x):
@@ -91,7 +102,9 @@ def as_output(op: str, name: str, x: Any) -> Tensor:
     Raises:
         StatusError: as for :func:`as_tensor`, and for memory that cannot be written from here.
     """
-    tensor = as_tensor(op, name, x)
+    tensor = as_tensor(op, name, x, strided=isinstance(x, Shaped))
+    if isinstance(x, Shaped):
+        return tensor
     view = tensor.array()
     shared = isinstance(x, np.ndarray) or not view.size or view.ctypes.data == x.data_ptr()
     if not shared or not view.flags.writeable:

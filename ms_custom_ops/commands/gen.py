@@ -17,13 +17,14 @@ FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 @click.option("--output", type=FOLDER, default=None, help="Folder of the generated files; default: beside the ops.")
 @click.pass_obj
 def command(scope: Scope, check: bool, output: Path | None) -> None:
-    """Write the primitives and functions of the ops from the op_info files.
+    """Write the primitives and functions of the ops, and their C headers, from the op_info files.
 
     \b
     Examples:
       ms-custom-ops gen
       ms-custom-ops gen --check
     """
+    from ms_custom_ops.aclnn import headers
     from ms_custom_ops.program import generate as instructions
     from ms_custom_ops.registry import generate
 
@@ -40,15 +41,17 @@ def command(scope: Scope, check: bool, output: Path | None) -> None:
                 raise click.ClickException(f"{place[1]} cannot be written: {error}") from error
             for path in written:
                 click.echo(f"wrote {path}")
-        for path in instructions.write(root) if root else []:
+        for path in [*instructions.write(root), *headers.write(root)] if root else []:
             click.echo(f"wrote {path}")
     else:
         diffs = {place[1]: generate.drift(*place) for place in places}
         rows = instructions.drift(root) if root else ""
+        functions = headers.drift(root) if root else ""
         stale = [f"generated files in {folder} differ from op_info" for folder, diff in diffs.items() if diff]
         stale += ["csrc/*.inc or docs/instructions.md differ from ms_custom_ops/program"] if rows else []
+        stale += [f"{headers.HEADERS}/*.h or {headers.TABLES} differ from op_info"] if functions else []
         if stale:
-            click.echo("".join(diffs.values()) + rows, nl=False)
+            click.echo("".join(diffs.values()) + rows + functions, nl=False)
             raise click.ClickException(f"{'; '.join(stale)}; run: ms-custom-ops gen")
         click.echo("generated files agree with op_info")
         if own:

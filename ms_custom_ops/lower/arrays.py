@@ -54,6 +54,14 @@ def _step(x: np.ndarray, step: Step, computed: Arrays) -> np.ndarray:
     if kind == "keep":
         mask = computed[rest[0]].reshape((-1,) + (1,) * (x.ndim - rest[1] - 1))
         return np.where(mask, x, np.zeros((), x.dtype))
+    if kind == "transpose":
+        return x.transpose(rest[0])
+    if kind == "bits":
+        return np.unpackbits(x, axis=-1, bitorder="little")
+    if kind == "tile":
+        return np.broadcast_to(x[..., None], (*x.shape, rest[0]))
+    if kind == "first":
+        return x[..., 0]
     if kind == "sum":
         return x.sum(dtype=np.float32).reshape(1)
     assert kind == "stop", kind

@@ -16,6 +16,10 @@ A step is a tuple: its kind, then numbers, so that a graph compiler takes it for
     ("take", index, axis)           places of an axis in the order of ``index``, a computed tensor
     ("keep", index, axis)           zeros where ``index``, a computed tensor, is false
     ("sum",)                        the sum of all values, shape (1,)
+    ("transpose", order)            axes in that order
+    ("bits",)                       the eight bits of each byte along the last axis, the lowest first, as uint8
+    ("tile", count)                 an axis behind the last, every value ``count`` times
+    ("first",)                      the first value of the last axis
     ("stop",)                       no gradient flows through
 """
 
@@ -113,6 +117,19 @@ class Chain:
 
     def stop(self) -> Chain:
         return self._with(("stop",))
+
+    def transpose(self, order: tuple[int, ...]) -> Chain:
+        same = order == tuple(range(len(order)))
+        return self if same else self._with(("transpose", order), tuple(self.shape[axis] for axis in order))
+
+    def bits(self) -> Chain:
+        return self._with(("bits",), (*self.shape[:-1], self.shape[-1] * 8))
+
+    def tile(self, count: int) -> Chain:
+        return self._with(("tile", count), (*self.shape, count))
+
+    def first(self) -> Chain:
+        return self._with(("first",), self.shape[:-1])
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
+from ms_custom_ops.lower.score_plan import OP, PACKED, check
 from ms_custom_ops.mindspore.flash_attention import flash_attention
 from ms_custom_ops.mindspore.lowered import about, operand_of
-from ms_custom_ops.mindspore.score_plan import OP, PACKED, check
 
 _BITS = Tensor(np.array([1, 2, 4, 8, 16, 32, 64, 128], np.uint8))
 

@@ -14,7 +14,7 @@ from mindspore import Tensor, nn, ops
 
 import ms_custom_ops as mco
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError
-from ms_custom_ops.mindspore.score_plan import UNLIMITED, Sizes, band
+from ms_custom_ops.lower.score_plan import UNLIMITED, Sizes, band
 from ms_custom_ops.op_impl.flash_attention import golden
 
 SIZES = (2, 4, 2, 17, 24, 8)

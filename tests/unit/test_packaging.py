@@ -73,6 +73,8 @@ DATA = (
     ".ipynb",
     ".svg",
     ".json",
+    ".pc",
+    ".txt",
 )
 SHARED = "ms_custom_ops-{version}.data/data/share/ms_custom_ops/"
 

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The functions of the ops: their tables are generated (ops.inc), what they do is here.
+#pragma once
+
+#include "common.h"
+
+namespace mco_acl {
+
+enum class Type : uint8_t { kInput, kOutput, kInts, kInt, kFloat, kBool, kText };
+
+// `name` as Python and the texts have it. `optional`: null is accepted.
+struct Param {
+  const char* name;
+  Type type;
+  bool optional;
+};
+
+struct Op {
+  const char* name;  // "FlashAttentionScore"
+  const char* op;    // "flash_attention_score"
+  const Param* params;
+  int count;
+};
+
+struct Argument {
+  const void* handle = nullptr;  // of a tensor or an array; a text
+  int64_t i = 0;
+  double f = 0;
+};
+inline Argument of(const aclTensor* x) { return {x, 0, 0}; }
+inline Argument of(const aclIntArray* x) { return {x, 0, 0}; }
+inline Argument of(const char* x) { return {x, 0, 0}; }
+inline Argument of(int64_t x) { return {nullptr, x, 0}; }
+inline Argument of(bool x) { return {nullptr, x, 0}; }
+inline Argument of(double x) { return {nullptr, 0, x}; }
+
+// Checks a call and gives its executor; `arguments` has one entry for each parameter.
+aclnnStatus first_phase(const Op& op, const Argument* arguments, uint64_t* workspaceSize, aclOpExecutor** executor);
+// Runs it on the stream.
+aclnnStatus second_phase(const Op& op, void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                         aclrtStream stream);
+
+}  // namespace mco_acl

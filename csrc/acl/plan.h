@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is to be done for a call, as ms_custom_ops/aclnn/plan.py wrote it.
+#pragma once
+
+#include "arrays.h"
+#include "../capi.h"
+
+namespace mco_acl {
+
+struct Chain {
+  char source = 'z';  // p: parameter, c: constant, r: result of the Program, z: zeros
+  int number = 0;
+  mco::DType dtype = mco::F32;  // of the end
+  std::vector<int64_t> shape;
+  std::vector<Step> steps;
+};
+
+// Lengths of sequences that are read at each call.
+struct Lengths {
+  int param = 0;
+  bool sums = false;  // inclusive prefix sums are wanted, else counts
+  int64_t tokens = 0;
+  std::string axis, name;
+};
+
+struct Result {
+  mco::DType dtype;
+  std::vector<int64_t> shape;
+};
+
+struct Output {
+  int param;
+  Chain chain;
+};
+
+struct Plan {
+  int status = 0;
+  std::string text;  // of a failure
+  uint64_t workspace = 0;
+  std::string files, program_op, program_key;
+  std::vector<Lengths> lengths;
+  std::vector<Shaped> constants;
+  std::vector<Chain> inputs;
+  std::vector<Result> results;
+  std::vector<Output> outputs;
+  const mco_program* program = nullptr;  // a reference; null: none is run
+
+  Plan() = default;
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+  ~Plan() { mco_free(const_cast<mco_program*>(program)); }
+};
+
+// Refused (561000) for what is no plan.
+std::shared_ptr<Plan> read_plan(const std::string& text);
+// The plan of a request: of this process, of the program cache, or made by Python. A failure that it tells is refused.
+std::shared_ptr<const Plan> plan_of(const std::string& op, const std::string& request);
+
+// What the helper process answers; refused (561003) where there is none.
+struct Answer {
+  std::string plan, key, program;
+};
+Answer ask_python(const std::string& request);
+
+}  // namespace mco_acl
