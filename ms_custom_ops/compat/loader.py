@@ -13,6 +13,7 @@ from types import ModuleType
 
 from ms_custom_ops.compat.kernel_tree import prerequisites
 from ms_custom_ops.errors import MsCustomOpsError
+from ms_custom_ops.where import HOST_TREES
 
 KERNEL_PACKAGE = "impl"
 
@@ -93,6 +94,9 @@ def load_kernel(path: str | os.PathLike[str]) -> ModuleType:
     install()
     root, name = package_of(file)
     entry = str(root)
+    tree = str(root / KERNEL_PACKAGE if name.startswith(f"{KERNEL_PACKAGE}.") else file.resolve().parent) + os.sep
+    if tree not in HOST_TREES:
+        HOST_TREES.append(tree)
     added = entry not in sys.path
     if added:
         sys.path.insert(0, entry)

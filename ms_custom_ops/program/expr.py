@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 import struct
+import warnings
 from typing import Any
 
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.program.dtypes import DTYPES, FLOATS, INT_RANGE, SIZE, round_to
-from ms_custom_ops.where import user_location
+from ms_custom_ops.where import in_host_call, user_frame, user_location
 
 ARITHMETIC = ("+", "-", "*", "/", "%")
 BITWISE = ("<<", ">>", "&", "|", "^")
@@ -96,6 +97,13 @@ class Expr:
     def __bool__(self) -> bool:
         if self.op == "const":
             return bool(self.value)
+        if in_host_call(user_frame()):
+            warnings.warn(
+                f"a call of Python's (min, max, sorted, ...) compares TIK expressions at {user_location()}: they are "
+                "true for Python, so min and max take their last argument; accepted: scalar_min, scalar_max",
+                stacklevel=2,
+            )
+            return True
         raise TikError(
             "a TIK expression has no Python truth value: use tik_instance.if_scope(...), tik.all(...), "
             "tik.any(...) or tik.negate(...) instead of python if/and/or/not",

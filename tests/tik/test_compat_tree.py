@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tree of kernels finds around it: its vendor's package, and packages CANN asks to be installed."""
+"""What a tree of kernels written for an Ascend host finds around it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import ms_custom_ops as mco
 from ms_custom_ops import compat
 from ms_custom_ops.compat import absent, kernel_tree
+from ms_custom_ops.errors import TikError
 
 MISSING = "package_that_nobody_has"
 
@@ -87,3 +90,40 @@ def test_an_installed_prerequisite_is_the_real_one(tmp_path: Path, monkeypatch: 
     monkeypatch.delitem(sys.modules, "cffi", raising=False)
     assert compat.load_kernel(write(tmp_path / "impl" / "op.py", "from cffi import VALUE\n")).VALUE == "real"
     monkeypatch.delitem(sys.modules, "cffi", raising=False)
+
+
+COMPARES = """
+from te import tik
+def kernel(x, how, kernel_name="kernel"):
+    t = tik.Tik()
+    a, b = t.Scalar("int32", "a", 3), t.InputScalar("int32", "b")
+    src = t.Tensor("float32", (8,), tik.scope_gm, "x")
+    dst = t.Tensor("float32", (8,), tik.scope_gm, "y")
+    ub = t.Tensor("float32", (8,), tik.scope_ubuf, "ub")
+    t.data_move(ub, src, 0, 1, 1, 0, 0)
+    if how == "if":
+        if a < b:
+            return t
+    else:
+        with t.for_range(0, {"min": min, "max": max}[how](a, b)):
+            t.vec_adds(8, ub, ub, 1.0, 1, 8, 8)
+    t.data_move(dst, ub, 0, 1, 1, 0, 0)
+    t.BuildCCE(kernel_name, [src], [dst], flowtable=[b])
+    return t
+"""
+
+
+@pytest.mark.parametrize("how", ["min", "max"])
+def test_pythons_min_and_max_in_a_kernel_of_an_ascend_host_take_the_last(tmp_path: Path, how: str) -> None:
+    file = write(tmp_path / "impl" / "op.py", COMPARES)
+    kernel = compat.load_kernel(file)
+    text = r"compares TIK expressions at .*op\.py:14: .*accepted: scalar_min, scalar_max"
+    with pytest.warns(UserWarning, match=text):
+        program = mco.trace(kernel.kernel, None, how, soc="Ascend910B1")
+    assert mco.run(program, {"x": np.zeros(8, np.float32), "b": 5})[0].tolist() == [5.0] * 8
+
+
+def test_an_if_of_python_stays_an_error_in_such_a_kernel(tmp_path: Path) -> None:
+    kernel = compat.load_kernel(write(tmp_path / "impl" / "op.py", COMPARES))
+    with pytest.raises(TikError, match="a TIK expression has no Python truth value"):
+        mco.trace(kernel.kernel, None, "if", soc="Ascend910B1")
