@@ -30,7 +30,7 @@ _NEW = re.compile(r"(zeros|ones|arange|normal):([\d,x]+):(\w+)")
 @click.pass_context
 def command(ctx: click.Context, cflags: bool, libs: bool, cmake: bool) -> None:
     """Kernels in Ascend C."""
-    words = compiler.cflags() if cflags else []
+    words = [*compiler.cflags(), "-include", "mco/launch.h"] if cflags else []
     words += compiler.libs() if libs else []
     words += [str(Path(ascendc.__file__).parent / "cmake")] if cmake else []
     if words:
