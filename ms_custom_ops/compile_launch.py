@@ -7,6 +7,7 @@ import functools
 import hashlib
 import importlib.util
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import numpy as np
 from ms_custom_ops.ascendc import load_project, table
 from ms_custom_ops.ascendc.op import AscendcOp, Launch
 from ms_custom_ops.errors import OpInfoError, describe
+from ms_custom_ops.registry import ABSENT_DTYPE, ABSENT_SHAPE
 
 if TYPE_CHECKING:
     from ms_custom_ops.compiler import Call, CompiledOp
@@ -77,6 +79,7 @@ def launch_of(call: Call) -> Launch:
     shapes = [given[p.name][0] if p.name in given else None for p in op.inputs]
     dtypes = [(given[p.name][1],) if p.name in given else () for p in op.inputs]
     launch = op.launch(shapes, dtypes, op.attribute_values(call.attrs))
+    launch = _without_absent(call, launch)
     wanted = [(tuple(shape), dtype) for shape, dtype in call.returns]
     if list(launch.outputs) != wanted:
         at = f"{op.definition.file}:{op.definition.line}: "
@@ -84,13 +87,31 @@ def launch_of(call: Call) -> Launch:
     return launch
 
 
+def _without_absent(call: Call, launch: Launch) -> Launch:
+    """A return that is not there (its ``present_if`` was not given) is a placeholder that the kernel gets no pointer to.
+    The project says so by an output without elements."""
+    absent = {
+        n
+        for n, ret in enumerate(call.spec.returns)
+        if ret.present_if is not None and 0 in launch.outputs[n][0] and call.returns[n] == (ABSENT_SHAPE, ABSENT_DTYPE)
+    }
+    if not absent:
+        return launch
+    outputs = tuple(call.returns[n] if n in absent else output for n, output in enumerate(launch.outputs))
+    slots = tuple(
+        None if slot is not None and slot[0] == "output" and slot[1] in absent else slot for slot in launch.slots
+    )
+    return replace(launch, outputs=outputs, slots=slots)
+
+
 def run_launch(call: Call, compiled: CompiledOp, arrays: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
-    """Outputs by name, of a call compiled to a launch."""
+    """Outputs by name, of a call compiled to a launch; those that are not there are left out."""
     assert compiled.launch is not None
     op = op_of(call.spec, call.soc)
     results = op.run(compiled.launch, [arrays.get(param.name) for param in op.inputs])
     listed = results if isinstance(results, tuple) else (results,)
-    return {param.name: result for param, result in zip(op.outputs, listed, strict=True)}
+    there = {name for name, _, _ in call.outputs}
+    return {p.name: result for p, result in zip(op.outputs, listed, strict=True) if p.name in there}
 
 
 def put(call: Call, compiled: CompiledOp) -> None:

@@ -30,9 +30,11 @@ TILING_DATA_FIELD_DEF(int32_t, shiftRows);      // 0: there is no real_shift
 TILING_DATA_FIELD_DEF(int32_t, seeded);         // dropout by a counter
 TILING_DATA_FIELD_DEF(float, keepThreshold);    // words below it keep their weight
 TILING_DATA_FIELD_DEF(int64_t, seed);
+TILING_DATA_FIELD_DEF(int64_t, blockBytes);     // gradient: of the tiles of a block in the workspace
 END_TILING_DATA_DEF;
 
 REGISTER_TILING_DATA_CLASS(FlashAttention, FlashAttentionTilingData)
+REGISTER_TILING_DATA_CLASS(FlashAttentionGrad, FlashAttentionTilingData)
 }  // namespace optiling
 
 #endif  // FLASH_ATTENTION_TILING_H

@@ -3,10 +3,10 @@
 #ifndef ATTENTION_CUBE_H
 #define ATTENTION_CUBE_H
 
-#include "attention_task.h"
+#include "cube_moves.h"
 
 template <typename T>
-class AttentionCube {
+class AttentionCube : CubeMoves<T> {
 public:
     __aicore__ inline AttentionCube(TPipe* pipe, const FlashAttentionTilingData& tiling) : pipe_(pipe), t_(tiling) {}
 
@@ -47,58 +47,15 @@ public:
     }
 
 private:
+    using CubeMoves<T>::ToL0;
+    using CubeMoves<T>::ToL1;
+    using CubeMoves<T>::ToL1ByRows;
     static constexpr int32_t BUFFERS = 2;
-
-    // Rows of a matrix in GM to columns of fractals in L1.
-    __aicore__ inline void ToL1(const LocalTensor<T>& to, const GlobalTensor<T>& from, int64_t rows, int64_t columns,
-                                int64_t pitch)
-    {
-        Nd2NzParams p;
-        p.ndNum = 1;
-        p.nValue = rows;
-        p.dValue = columns;
-        p.srcDValue = pitch;
-        p.dstNzC0Stride = Align(rows, FRACTAL);
-        p.dstNzNStride = 1;
-        DataCopy(to, from, p);
-    }
-    // The same, one fractal row after the other: fractals in the order of L0A, and of L0B before each is transposed.
-    __aicore__ inline void ToL1ByRows(const LocalTensor<T>& to, const GlobalTensor<T>& from, int64_t rows,
-                                      int64_t columns, int64_t pitch)
-    {
-        const int64_t whole = rows / FRACTAL, row = FRACTAL * Align(columns, FRACTAL);
-        Nd2NzParams p;
-        p.ndNum = whole;
-        p.nValue = FRACTAL;
-        p.dValue = columns;
-        p.srcNdMatrixStride = FRACTAL * pitch;
-        p.srcDValue = pitch;
-        p.dstNzC0Stride = FRACTAL;
-        p.dstNzNStride = 1;
-        p.dstNzMatrixStride = row;
-        if (whole > 0) {
-            DataCopy(to, from, p);
-        }
-        if (rows % FRACTAL > 0) {
-            p.ndNum = 1;
-            p.nValue = rows % FRACTAL;
-            DataCopy(to[whole * row], from[whole * FRACTAL * pitch], p);
-        }
-    }
-    __aicore__ inline void ToL0(const LocalTensor<T>& to, const LocalTensor<T>& from, int64_t rows, int64_t columns,
-                                bool transposed)
-    {
-        LoadData2DParams p;
-        p.repeatTimes = rows * Align(columns, FRACTAL) / (FRACTAL * FRACTAL);
-        p.srcStride = 1;
-        p.ifTranspose = transposed;
-        LoadData(to, from, p);
-    }
 
     __aicore__ inline void LoadQuery(const Task& task)
     {
         LocalTensor<T> l1 = queryL1_.template AllocTensor<T>();
-        ToL1ByRows(l1, query_[(task.head * t_.queries + task.row) * t_.headDim], task.height, t_.headDim, t_.headDim);
+        ToL1ByRows(l1, query_[(task.head.flat * t_.queries + task.row) * t_.headDim], task.height, t_.headDim, t_.headDim);
         queryL1_.EnQue(l1);
         l1 = queryL1_.template DeQue<T>();
         queryL0_ = left_.template AllocTensor<T>();
@@ -113,7 +70,7 @@ private:
     {
         const int64_t width = task.Width(j), columns = Align(width, FRACTAL);
         LocalTensor<T> l1 = keyL1_.template AllocTensor<T>();
-        ToL1(l1, key_[(task.keyHead * t_.keys + j * t_.keyBlock) * t_.headDim], width, t_.headDim, t_.headDim);
+        ToL1(l1, key_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], width, t_.headDim, t_.headDim);
         keyL1_.EnQue(l1);
         l1 = keyL1_.template DeQue<T>();
         LocalTensor<T> right = right_.template AllocTensor<T>();
@@ -132,7 +89,7 @@ private:
     {
         const int64_t width = task.Width(j);
         LocalTensor<T> l1 = keyL1_.template AllocTensor<T>();
-        ToL1ByRows(l1, value_[(task.keyHead * t_.keys + j * t_.keyBlock) * t_.headDim], width, t_.headDim, t_.headDim);
+        ToL1ByRows(l1, value_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], width, t_.headDim, t_.headDim);
         keyL1_.EnQue(l1);
         l1 = keyL1_.template DeQue<T>();
         LocalTensor<T> right = right_.template AllocTensor<T>();

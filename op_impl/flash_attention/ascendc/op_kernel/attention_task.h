@@ -34,6 +34,11 @@ struct Exchange {
     GlobalTensor<T> weights;
 };
 
+// A head of the queries: among those of all batches, its batch, its place there, its head of keys among all.
+struct Head {
+    int64_t flat, batch, index, key;
+};
+
 // One block of queries of one head, and its keys.
 class Task {
 public:
@@ -56,13 +61,22 @@ public:
     __aicore__ inline void Select(int64_t index)
     {
         const int64_t blocks = (t_->queries + t_->queryBlock - 1) / t_->queryBlock;
-        head = index / blocks;
-        batch = head / t_->queryHeads, headOfBatch = head % t_->queryHeads;
-        keyHead = batch * t_->keyHeads + headOfBatch / (t_->queryHeads / t_->keyHeads);
-        row = index % blocks * t_->queryBlock;
+        SelectHead(index / blocks);
+        SelectRows(index % blocks);
+    }
+    __aicore__ inline void SelectHead(int64_t flat)
+    {
+        head.flat = flat;
+        head.batch = flat / t_->queryHeads, head.index = flat % t_->queryHeads;
+        head.key = head.batch * t_->keyHeads + head.index / (t_->queryHeads / t_->keyHeads);
+        queryLength_ = hasQueryLengths_ ? Max(0, Min(queryLengths_.GetValue(head.batch), t_->queries)) : t_->queries;
+        keyLength_ = hasKeyLengths_ ? Max(0, Min(keyLengths_.GetValue(head.batch), t_->keys)) : t_->keys;
+    }
+    // A block of queries; of the blocks of keys those in [first, last) have keys that it may see.
+    __aicore__ inline void SelectRows(int64_t block)
+    {
+        row = block * t_->queryBlock;
         height = Min(t_->queryBlock, t_->queries - row);
-        queryLength_ = hasQueryLengths_ ? Max(0, Min(queryLengths_.GetValue(batch), t_->queries)) : t_->queries;
-        keyLength_ = hasKeyLengths_ ? Max(0, Min(keyLengths_.GetValue(batch), t_->keys)) : t_->keys;
         first = last = 0;
         if (row < queryLength_) {
             const int64_t end = Min(row + height, queryLength_) - 1;
@@ -109,7 +123,7 @@ public:
     }
     __aicore__ inline int64_t Width(int64_t block) const { return Min(t_->keyBlock, t_->keys - block * t_->keyBlock); }
 
-    int64_t head, batch, headOfBatch, keyHead;
+    Head head;
     int64_t row, height;   // queries
     int64_t first, last;   // blocks of keys
 
