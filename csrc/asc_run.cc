@@ -118,7 +118,7 @@ void Launch::begin(Worker& w, AscCore& core) {
     int64_t bytes[kScopes];
     for (int s = 0; s < kScopes; ++s) bytes[s] = core.scope_bytes(Scope(s));
     if (bytes[UB]) bytes[UB] += kScratchBytes;
-    engine = std::make_unique<Core>(bytes, spec.saturate != 0, nullptr, true);
+    engine = std::make_unique<Core>(bytes, spec.saturate != 0, nullptr, true, helpers_ == 0);
   }
   core.core = engine.get();
   core.worker = &w;
@@ -281,10 +281,10 @@ void Launch::alarm() {
 
 void Launch::run() {
   const int threads = spec.threads > 0 ? spec.threads : ThreadPool::threads();
-  const int helpers = int(std::min<size_t>(size_t(threads), cores.size())) - 1;
+  helpers_ = int(std::min<size_t>(size_t(threads), cores.size())) - 1;
   const FaultHandlers handlers;
   const TimeLimit limit(*this);
-  ThreadPool::instance().run(helpers, [this] { work(); }, [this] { watch.look(); });
+  ThreadPool::instance().run(helpers_, [this] { work(); }, [this] { watch.look(); });
   if (error_core_ != INT32_MAX) throw Error(error_);
 }
 

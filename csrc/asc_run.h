@@ -95,6 +95,7 @@ class Launch {
   size_t started_ = 0;
   int running_ = 0;
   std::vector<Worker*> workers_;
+  int helpers_ = 0;  // threads beside the caller's
   std::atomic<int> error_core_{INT32_MAX};
   std::string error_;
 };

@@ -73,9 +73,6 @@ void add_all(uint8_t* at, const uint8_t* bytes, int64_t size, bool saturate, boo
 }  // namespace
 
 void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool saturate, bool concurrent, AtomicOp op) {
-  if (concurrent && reinterpret_cast<uintptr_t>(at) % kSize[t]) {
-    fail("an atomic add at an address that is no multiple of the element size needs deterministic=1");
-  }
   if (t == F32 && !concurrent && op == AtomicOp::Add) return kernels().add_floats(at, bytes, size);
   switch (t) {
     case F32:

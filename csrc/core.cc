@@ -23,7 +23,7 @@ Value normal(Value v, DType t) {
 
 }  // namespace
 
-Core::Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer, bool concurrent)
+Core::Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer, bool concurrent, bool alone)
     : observer_(observer) {
   program_.name = Name(names_.emplace_back("core"));
   program_.saturate = saturate;
@@ -33,7 +33,8 @@ Core::Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* obser
   }
   program_.locations.resize(1);
   program_.stream.steps.resize(1);
-  machine_ = std::make_unique<Machine>(program_, Shared{order_, watch_, !concurrent}, std::vector<View>(), observer);
+  machine_ =
+      std::make_unique<Machine>(program_, Shared{order_, watch_, !concurrent, alone}, std::vector<View>(), observer);
   reset();
 }
 

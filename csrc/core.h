@@ -54,8 +54,9 @@ class Core {
 
   // On-chip memory of these sizes, filled with kPoison: what no instruction has written reads as NaN, or as -1 or the
   // largest integer. `saturate`: of 16-bit floats. The observer, if any, outlives the core.
-  // `concurrent`: other cores add to the same tensors in GM at the same time.
-  Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer, bool concurrent = false);
+  // `concurrent`: other cores add to the same tensors in GM, their adds land as they come; `alone`: on this thread.
+  Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer, bool concurrent = false,
+       bool alone = false);
   static constexpr int kPoison = 0xFF;
 
   // Numbers of new buffers: of the caller's memory as a tensor in GM, or of bytes of an on-chip memory. Buffers may

@@ -229,7 +229,10 @@ void Machine::to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* byt
     refuse(in, "burst", format("%lld bytes", (long long)size), format("whole elements of %d bytes", o.size));
   }
   if (!shared_.deterministic) {
-    atomic_add(at, bytes, size, atomic, program.saturate, true, atomic_op);
+    if (reinterpret_cast<uintptr_t>(at) % size_t(o.size)) {
+      fail("an atomic add at an address that is no multiple of the element size needs deterministic=1");
+    }
+    atomic_add(at, bytes, size, atomic, program.saturate, !shared_.alone, atomic_op);
   } else if (shared_.order.has_turn(block_)) {
     log_.apply(program.saturate);
     atomic_add(at, bytes, size, atomic, program.saturate, false);

@@ -28,6 +28,7 @@ struct Shared {
   BlockOrder& order;
   Watch& watch;
   bool deterministic;
+  bool alone = false;  // no other thread adds to GM meanwhile
 };
 
 class Machine {

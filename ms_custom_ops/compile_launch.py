@@ -88,8 +88,8 @@ def launch_of(call: Call) -> Launch:
 
 
 def _without_absent(call: Call, launch: Launch) -> Launch:
-    """A return that is not there (its ``present_if`` was not given) is a placeholder that the kernel gets no pointer to.
-    The project says so by an output without elements."""
+    """A return that is not there (its ``present_if`` was not given) is a placeholder without a pointer for the kernel:
+    the project says so by an output without elements."""
     absent = {
         n
         for n, ret in enumerate(call.spec.returns)

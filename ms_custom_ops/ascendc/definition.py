@@ -166,8 +166,9 @@ def _list_of(param: Param, others: Mapping[str, Param]) -> Param:
 
 def combination(
     op: Definition, inputs: Sequence[Param], outputs: Sequence[Param], given: Sequence[Sequence[str]]
-) -> tuple[list[list[str]], list[str]]:
-    """dtypes of inputs and outputs for the dtypes ``given`` (names; several where uint16 may stand for bfloat16).
+) -> tuple[list[list[str]], list[str], list[str]]:
+    """dtypes of inputs and outputs for the dtypes ``given`` (names; several where uint16 may stand for bfloat16), and
+    one for each input, absent ones too: a kernel is built for a combination, whichever optional inputs a call has.
 
     Raises OpDtypeError with the combinations that the definition has.
     """
@@ -183,8 +184,9 @@ def combination(
                 break
             chosen.append(fitting)
         else:
-            out = [p.dtypes[row if row < len(p.dtypes) else 0] if p.dtypes else -1 for p in sides[1]]
-            return chosen, [DTYPES[n][0] if n in DTYPES else "" for n in out]
+            rows = [[p.dtypes[row if row < len(p.dtypes) else 0] if p.dtypes else -1 for p in side] for side in sides]
+            ins, outs = ([DTYPES[n][0] if n in DTYPES else "" for n in side] for side in rows)
+            return chosen, outs, [names[0] if names else name for names, name in zip(chosen, ins, strict=True)]
     shown = "; ".join(
         ", ".join(f"{p.name} {_dtype_text(sides[0][i], row)}" for i, p in enumerate(inputs)) for row in range(count)
     )

@@ -154,7 +154,7 @@ class AscendcOp:
         out_shapes: Sequence[Shape] | None,
     ) -> Launch:
         op = self.definition
-        fitting, out_types = combination(op, self.inputs, self.outputs, dtypes)
+        fitting, out_types, in_types = combination(op, self.inputs, self.outputs, dtypes)
         chosen = ["" if not names else names[0] for names in fitting]
         call = self._host.call(op, self.soc.name)
         for number, (shape, dtype) in enumerate(zip(shapes, chosen, strict=True)):
@@ -173,7 +173,7 @@ class AscendcOp:
             accepted = "one tiling structure for all keys, in a graph"
             raise AscendcError(describe(op.name, "tiling", "of values, with structures by tiling key", accepted))
         tiling = Tiling(1, 0, b"", 0) if later else call.tile()
-        types = dict(zip((p.name for p in self.inputs), chosen, strict=True))
+        types = dict(zip((p.name for p in self.inputs), in_types, strict=True))
         firsts = [sum(count or 1 for count in groups[:n]) for n in range(len(groups))]
         types |= {p.name: outputs[first][1] for p, first in zip(self.outputs, firsts, strict=True)}
         kernel = self._kernel(types, tiling.tiling_key)

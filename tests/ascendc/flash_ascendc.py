@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases of FlashAttention on the Ascend C kernels, forward and gradient, as tests/ops/flash_cases.py runs those in TIK."""
+"""Cases of FlashAttention on the Ascend C kernels, both passes, as tests/ops/flash_cases.py runs those in TIK."""
 
 from __future__ import annotations
 

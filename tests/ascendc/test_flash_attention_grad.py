@@ -92,4 +92,3 @@ GRID = ((1, 1), (17, 63), (128, 128), (200, 72), (257, 511), (1, 1000))
 def test_grid(lengths: tuple[int, int], mode: str, heads: tuple[int, int]) -> None:
     for d, dtype in itertools.product((16, 40, 64, 80, 128, 160, 256), ("float16", "bfloat16")):
         check(Case(*lengths, d, mode, batch=2, n1=heads[0], n2=heads[1], dtype=dtype))
-

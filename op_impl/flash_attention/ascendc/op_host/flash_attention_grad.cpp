@@ -9,7 +9,7 @@ enum Input { QUERY, KEY, VALUE, OUT, D_OUT, MAXIMUM, SUM, D_MAXIMUM, D_SUM, ATTN
 constexpr int64_t QUERY_BLOCK = 64;
 constexpr int64_t KEY_SUMS = 128 * 64;  // elements of d_key of a block of keys: it and d_value stay in L0C
 constexpr int64_t SLOTS = 2;            // of what cube and vector cores hand to each other
-constexpr int64_t ROW_VECTORS = 4;      // maximum, 1 / sum, delta, share of the maximum
+constexpr int64_t ROW_VALUES = 4 * 8;    // maximum, 1 / sum, delta, share of the maximum, each in a block of 32 bytes
 }  // namespace
 
 static ge::graphStatus GradTilingFunc(gert::TilingContext* context)
@@ -32,7 +32,7 @@ static ge::graphStatus GradTilingFunc(gert::TilingContext* context)
     Save(tiling, context);
     context->SetBlockDim(cores);
     const int64_t rows = query.GetDim(0) * query.GetDim(1) * CeilDiv(query.GetDim(2), QUERY_BLOCK) * QUERY_BLOCK;
-    const int64_t shared = rows * (depth + ROW_VECTORS) * sizeof(float);
+    const int64_t shared = rows * (depth + ROW_VALUES) * sizeof(float);
     context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + cores * block + shared;
     return ge::GRAPH_SUCCESS;
 }

@@ -26,6 +26,7 @@ public:
         pipe_->InitBuffer(queryL1_, BUFFERS, queries * sizeof(T));
         pipe_->InitBuffer(dOutL1_, BUFFERS, queries * sizeof(T));
         pipe_->InitBuffer(keyL1_, BUFFERS, keys * sizeof(T));
+        pipe_->InitBuffer(keyRowsL1_, BUFFERS, keys * sizeof(T));
         pipe_->InitBuffer(valueL1_, BUFFERS, keys * sizeof(T));
         pipe_->InitBuffer(tileL1_, BUFFERS, tile * sizeof(T));
         pipe_->InitBuffer(left_, BUFFERS, (queries > tile ? queries : tile) * sizeof(T));
@@ -62,9 +63,9 @@ private:
     using CubeMoves<T>::ToL1ByRows;
     static constexpr int64_t BUFFERS = 2, CHUNK = 128;  // columns of d_query at a time
 
-    // Of a tile, in L1: query and d_attention_out in the order of L0A, key and value in columns of fractals.
+    // Of a tile, in L1: query, d_attention_out and keyRows by rows of fractals, key and value by columns.
     struct Operands {
-        LocalTensor<T> query, dOut, key, value;
+        LocalTensor<T> query, dOut, key, keyRows, value;
     };
 
     template <typename Q>
@@ -85,6 +86,7 @@ private:
         if (tile.firstOfKeys) {
             const int64_t at = (tile.head.key * t_.keys + tile.key) * depth_;
             ahead_.key = Load(keyL1_, key_[at], tile.width, false);
+            ahead_.keyRows = Load(keyRowsL1_, key_[at], tile.width, true);
             ahead_.value = Load(valueL1_, value_[at], tile.width, false);
         }
         const int64_t at = (tile.head.flat * t_.queries + tile.row) * depth_;
@@ -153,12 +155,13 @@ private:
         tileL1_.FreeTensor(l1);
         l1 = LoadTile(tile, exchange_.gradients[slot]);
         AddToKeys(tile, keySums_, l1, of.query);
-        AddToQueries(tile, l1, of.key);
+        AddToQueries(tile, l1, of.keyRows);
         tileL1_.FreeTensor(l1);
         queryL1_.FreeTensor(of.query);
         dOutL1_.FreeTensor(of.dOut);
         if (tile.lastOfKeys) {
             keyL1_.FreeTensor(of.key);
+            keyRowsL1_.FreeTensor(of.keyRows);
             valueL1_.FreeTensor(of.value);
             const int64_t sums = stored_ % SLOTS * t_.keyBlock * depth_;
             Store(tile, valueSum_, valueSums_, exchange_.valueSums[sums]);
@@ -195,11 +198,12 @@ private:
     }
 
     // d_query += tile @ key, some columns at a time.
-    __aicore__ inline void AddToQueries(const GradientTile& tile, const LocalTensor<T>& l1, const LocalTensor<T>& key)
+    __aicore__ inline void AddToQueries(const GradientTile& tile, const LocalTensor<T>& l1,
+                                        const LocalTensor<T>& keyRows)
     {
         const int64_t height = Align(tile.height, FRACTAL), width = Align(tile.width, FRACTAL);
         LocalTensor<T> left = left_.template AllocTensor<T>();
-        Turn(left, l1, height, width, false);
+        Pick(left, l1, height, width, 1, height / FRACTAL, false);
         left_.EnQue(left);
         left = left_.template DeQue<T>();
         const GlobalTensor<float> to = exchange_.QuerySums(tile.head.flat, tile.row);
@@ -209,7 +213,7 @@ private:
         for (int64_t column = 0; column < depth_; column += CHUNK) {
             const int64_t count = Min(CHUNK, depth_ - column);
             LocalTensor<T> right = right_.template AllocTensor<T>();
-            Turn(right, key[column * width], width, count, true);
+            Pick(right, keyRows[column * FRACTAL], width, count, depth_ / FRACTAL, 1, true);
             right_.EnQue(right);
             right = right_.template DeQue<T>();
             LocalTensor<float> sum = sum_.template AllocTensor<float>();
@@ -223,17 +227,21 @@ private:
         SetAtomicNone();
         left_.FreeTensor(left);
     }
-    // Columns of fractals in L1 to rows of fractals in L0.
-    __aicore__ inline void Turn(const LocalTensor<T>& to, const LocalTensor<T>& from, int64_t rows, int64_t columns,
-                                bool transposed)
+    // Rows of fractals for L0, of which the first lie `step` apart in L1 and those of a row `stride`.
+    __aicore__ inline void Pick(const LocalTensor<T>& to, const LocalTensor<T>& from, int64_t rows, int64_t columns,
+                                int64_t step, int64_t stride, bool transposed)
     {
         const int64_t down = rows / FRACTAL, across = columns / FRACTAL, fractal = FRACTAL * FRACTAL;
+        if (stride == 1 && step == across) {
+            ToL0(to, from, rows, columns, transposed);
+            return;
+        }
         LoadData2DParams p;
         p.repeatTimes = across;
-        p.srcStride = down;
+        p.srcStride = stride;
         p.ifTranspose = transposed;
         for (int64_t i = 0; i < down; ++i) {
-            LoadData(to[i * across * fractal], from[i * fractal], p);
+            LoadData(to[i * across * fractal], from[i * step * fractal], p);
         }
     }
 
@@ -250,7 +258,7 @@ private:
     TPipe* pipe_;
     const FlashAttentionTilingData& t_;
     TQue<TPosition::A1, 1> queryL1_, dOutL1_, tileL1_;
-    TQue<TPosition::B1, 1> keyL1_, valueL1_;
+    TQue<TPosition::B1, 1> keyL1_, keyRowsL1_, valueL1_;
     TQue<TPosition::A2, 1> left_;
     TQue<TPosition::B2, 1> right_;
     TQue<TPosition::CO1, 1> sum_, keySum_, valueSum_;

@@ -26,10 +26,10 @@ public:
         half_ = t_.queryBlock / 2, depth_ = t_.headDim;
         pipe->InitBuffer(rowsIn_, BUFFERS, half_ * depth_ * sizeof(T));
         pipe->InitBuffer(statisticsIn_, 1, STATISTICS * half_ * sizeof(float));
-        pipe->InitBuffer(vectorsOut_, 1, VECTORS * half_ * sizeof(float));
-        pipe->InitBuffer(scratch_, (2 * half_ + LANES) * sizeof(float));
-        size_ = scratch_.Get<float>();
-        bound_ = size_[half_], total_ = size_[2 * half_];
+        pipe->InitBuffer(vectorsOut_, 1, VECTORS * half_ * FLOATS * sizeof(float));
+        pipe->InitBuffer(scratch_, (SCRATCH * half_ + LANES) * sizeof(float));
+        vectors_ = scratch_.Get<float>();
+        size_ = vectors_[VECTORS * half_], bound_ = size_[half_], total_ = bound_[half_];
     }
 
     // Makes the vectors of all rows of this core of a group of heads. `a` and `b` hold rows as float32.
@@ -55,7 +55,7 @@ public:
     bool peaked = false;  // whether some row of this core has a share of its maximum
 
 private:
-    static constexpr int32_t BUFFERS = 2, STATISTICS = 4, VECTORS = GradientExchange<T>::ROW_VECTORS;
+    static constexpr int32_t BUFFERS = 2, STATISTICS = 4, VECTORS = 4, SCRATCH = VECTORS + 2;
     static constexpr float TINY = 1e-30f;
     static constexpr float ROUNDING = 1e-5f;  // share of d_sum * sum up to which d_maximum - d_sum * sum is rounding
     static constexpr float STEEP = 1e30f;     // what is above 0 becomes at least 1
@@ -83,23 +83,24 @@ private:
         rowsIn_.FreeTensor(out);
         rowsIn_.FreeTensor(dOut);
         Mul(a, a, b, rows * depth_);
-        LocalTensor<float> vectors = vectorsOut_.template AllocTensor<float>();
-        const LocalTensor<float> delta = vectors[DELTA * half_];
+        const LocalTensor<float> delta = vectors_[DELTA * half_];
         SumRows(delta, a, rows);
         statistics = statisticsIn_.template DeQue<float>();
         const LocalTensor<float> sum = statistics[half_], share = statistics[3 * half_];
-        Adds(vectors[MAXIMUM * half_], statistics, 0.0f, rows);
+        Adds(vectors_[MAXIMUM * half_], statistics, 0.0f, rows);
         Mul(share, share, sum, rows);
         Sub(delta, delta, share, rows);
-        Peaks(vectors[PEAK * half_], statistics[2 * half_], share, sum, rows);
-        const LocalTensor<float> inverse = vectors[INVERSE * half_];
+        Peaks(vectors_[PEAK * half_], statistics[2 * half_], share, sum, rows);
+        const LocalTensor<float> inverse = vectors_[INVERSE * half_];
         Adds(sum, sum, TINY, rows);
         Duplicate(inverse, 1.0f, rows);
         Div(inverse, inverse, sum, rows);
         statisticsIn_.FreeTensor(statistics);
+        LocalTensor<float> vectors = vectorsOut_.template AllocTensor<float>();
+        Spread(vectors, vectors_, VECTORS * half_);
         vectorsOut_.EnQue(vectors);
         vectors = vectorsOut_.template DeQue<float>();
-        DataCopy(exchange.RowVectors(head, row), vectors, VECTORS * half_);
+        DataCopy(exchange.RowVectors(head, row), vectors, VECTORS * half_ * FLOATS);
         vectorsOut_.FreeTensor(vectors);
     }
     // Rows of `a` are used up.
@@ -132,7 +133,7 @@ private:
     TQue<TPosition::VECIN, 1> rowsIn_, statisticsIn_;
     TQue<TPosition::VECOUT, 1> vectorsOut_;
     TBuf<> scratch_;
-    LocalTensor<float> size_, bound_, total_;
+    LocalTensor<float> vectors_, size_, bound_, total_;
     GlobalTensor<T> out_, dOut_;
     GlobalTensor<float> statistics_[STATISTICS];
     int64_t half_ = 0, depth_ = 0;

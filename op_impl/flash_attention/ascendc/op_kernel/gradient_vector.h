@@ -28,16 +28,15 @@ public:
         const uint32_t sums = rows > keys ? rows : keys;
         pipe_->InitBuffer(scoresIn_, BUFFERS, tile * sizeof(float));
         pipe_->InitBuffer(productsIn_, BUFFERS, tile * sizeof(float));
-        pipe_->InitBuffer(vectorsIn_, BUFFERS, GradientExchange<T>::ROW_VECTORS * half_ * sizeof(float));
+        pipe_->InitBuffer(vectorsIn_, BUFFERS, GradientExchange<T>::ROW_VALUES * half_ * sizeof(float));
         pipe_->InitBuffer(sumsIn_, 1, sums * sizeof(float));
         pipe_->InitBuffer(castOut_, BUFFERS, tile * sizeof(T));
         pipe_->InitBuffer(gradientsOut_, 1, tile * sizeof(float));
         pipe_->InitBuffer(resultOut_, 1, sums * sizeof(T));
         pipe_->InitBuffer(spareBuffer_, (tile > rows ? tile : rows) * sizeof(float));
-        pipe_->InitBuffer(wideBuffer_, half_ * FLOATS * sizeof(float));
         pipe_->InitBuffer(lineBuffer_, columns_ * sizeof(float));
         pipe_->InitBuffer(scratch_, 3 * SLICE * columns_ * sizeof(int32_t));
-        spare_ = spareBuffer_.Get<float>(), wide_ = wideBuffer_.Get<float>(), line_ = lineBuffer_.Get<float>();
+        spare_ = spareBuffer_.Get<float>(), line_ = lineBuffer_.Get<float>();
         rowsOf_.Init(pipe_, of);
         mask_.Init(pipe_, of.mask, of.shift, of.drop, of.seedWords);
     }
@@ -82,7 +81,7 @@ private:
         if (rows_ > 0) {
             const int64_t at = tiles_ % SLOTS * t_.queryBlock * columns_ + start_ * columns_;
             const LocalTensor<float> vectors = Load(vectorsIn_, exchange_.RowVectors(tile.head.flat, tile.row + start_),
-                                                    GradientExchange<T>::ROW_VECTORS * half_);
+                                                    GradientExchange<T>::ROW_VALUES * half_);
             const LocalTensor<float> scores = Load(scoresIn_, exchange_.scores[at], rows_ * columns_);
             const LocalTensor<float> products = Load(productsIn_, exchange_.products[at], rows_ * columns_);
             mask_.Select(tile.head);
@@ -124,25 +123,23 @@ private:
         const int32_t count = rows_ * columns_;
         Muls(scores, scores, t_.scale, count);
         mask_.Hide(scores, task, tile.head, tile.row + start_, rows_, tile.key);
-        SubRows(scores, vectors[Rows::MAXIMUM * half_]);
+        SubRows(scores, vectors[Rows::MAXIMUM * half_ * FLOATS]);
         Exp(scores, scores, count);
-        MulRows(scores, vectors[Rows::INVERSE * half_]);
+        MulRows(scores, vectors[Rows::INVERSE * half_ * FLOATS]);
     }
-    // x -= values and x *= values, a value for each row.
+    // x -= values and x *= values, of which each row has a block.
     __aicore__ inline void SubRows(const LocalTensor<float>& x, const LocalTensor<float>& values)
     {
         const uint8_t pitch = columns_ / FLOATS;
-        Spread(wide_, values, rows_);
         for (int64_t c = 0; c < columns_; c += LANES) {
-            Sub(x[c], x[c], wide_, Min(LANES, columns_ - c), rows_, {1, 1, 0, pitch, pitch, 1});
+            Sub(x[c], x[c], values, Min(LANES, columns_ - c), rows_, {1, 1, 0, pitch, pitch, 1});
         }
     }
     __aicore__ inline void MulRows(const LocalTensor<float>& x, const LocalTensor<float>& values)
     {
         const uint8_t pitch = columns_ / FLOATS;
-        Spread(wide_, values, rows_);
         for (int64_t c = 0; c < columns_; c += LANES) {
-            Mul(x[c], x[c], wide_, Min(LANES, columns_ - c), rows_, {1, 1, 0, pitch, pitch, 1});
+            Mul(x[c], x[c], values, Min(LANES, columns_ - c), rows_, {1, 1, 0, pitch, pitch, 1});
         }
     }
 
@@ -166,7 +163,7 @@ private:
                                      const LocalTensor<float>& vectors, const GradientTile& tile,
                                      const GlobalTensor<T>& to)
     {
-        SubRows(products, vectors[Rows::DELTA * half_]);
+        SubRows(products, vectors[Rows::DELTA * half_ * FLOATS]);
         if (rowsOf_.peaked) {
             AddPeaks(weights, products, vectors);
         }
@@ -184,14 +181,14 @@ private:
                                     const LocalTensor<float>& vectors)
     {
         const int32_t count = rows_ * columns_;
-        const LocalTensor<float> inverse = vectors[Rows::INVERSE * half_];
-        Muls(inverse, inverse, 1.0f - NEAR, rows_);
+        const LocalTensor<float> inverse = vectors[Rows::INVERSE * half_ * FLOATS];
+        Muls(inverse, inverse, 1.0f - NEAR, rows_ * FLOATS);
         Adds(spare_, weights, 0.0f, count);
         SubRows(spare_, inverse);
         Muls(spare_, spare_, STEEP, count);
         Maxs(spare_, spare_, 0.0f, count);
         Mins(spare_, spare_, 1.0f, count);
-        MulRows(spare_, vectors[Rows::PEAK * half_]);
+        MulRows(spare_, vectors[Rows::PEAK * half_ * FLOATS]);
         Add(products, products, spare_, count);
     }
 
@@ -305,8 +302,8 @@ private:
     const FlashAttentionTilingData& t_;
     TQue<TPosition::VECIN, 1> scoresIn_, productsIn_, vectorsIn_, sumsIn_;
     TQue<TPosition::VECOUT, 1> castOut_, gradientsOut_, resultOut_;
-    TBuf<> spareBuffer_, wideBuffer_, lineBuffer_, scratch_;
-    LocalTensor<float> spare_, wide_, line_;
+    TBuf<> spareBuffer_, lineBuffer_, scratch_;
+    LocalTensor<float> spare_, line_;
     GlobalTensor<T> dQuery_, dKey_, dValue_;
     GlobalTensor<float> dShift_;
     GradientExchange<T> exchange_;

@@ -110,7 +110,7 @@ private:
 // Places in the workspace: tiles of a block, sums of d_query, what the vectors know of a row.
 template <typename T>
 struct GradientExchange {
-    static constexpr int32_t ROW_VECTORS = 4;
+    static constexpr int32_t ROW_VALUES = 4 * 8;  // of a row: four, each in a block of 32 bytes of its own
 
     __aicore__ inline void Init(GM_ADDR workspace, const FlashAttentionTilingData& t, int64_t block, int64_t blocks)
     {
@@ -127,7 +127,7 @@ struct GradientExchange {
         const int64_t rows = t.tasks * (t.queryHeads / t.keyHeads) * lines;
         at = start + blocks * t.blockBytes;
         Place(querySums, at, rows * t.headDim);
-        Place(rowVectors, at, rows * ROW_VECTORS);
+        Place(rowVectors, at, rows * ROW_VALUES);
         lines_ = lines, depth_ = t.headDim;
     }
     // Of a head from a row on.
@@ -135,10 +135,10 @@ struct GradientExchange {
     {
         return querySums[(head * lines_ + row) * depth_];
     }
-    // The vectors of the rows of a vector core from `row` on, one after the other.
+    // What the vectors know of the rows of a vector core from `row` on: one vector of blocks after the other.
     __aicore__ inline GlobalTensor<float> RowVectors(int64_t head, int64_t row) const
     {
-        return rowVectors[(head * lines_ + row) * ROW_VECTORS];
+        return rowVectors[(head * lines_ + row) * ROW_VALUES];
     }
 
     GlobalTensor<float> scores, products;      // query @ key^T, d_attention_out @ value^T
