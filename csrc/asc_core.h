@@ -52,8 +52,16 @@ struct Queue {
   std::vector<std::unique_ptr<Queue>> parts;
 };
 
-// What AddressSanitizer wants to know of a switch to another stack.
-#if defined(__SANITIZE_ADDRESS__)
+// What AddressSanitizer wants to know of a switch to another stack. A core may leave its stack in the middle, where
+// the sanitizer has marked gaps between variables: `clean_stack` before another core begins on it.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MCO_ASC_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(MCO_ASC_ASAN)
+extern "C" void __asan_unpoison_memory_region(const volatile void* at, size_t size);
+inline void clean_stack(void* bottom, size_t size) { __asan_unpoison_memory_region(bottom, size); }
 extern "C" void __sanitizer_start_switch_fiber(void** fake, const void* bottom, size_t size);
 extern "C" void __sanitizer_finish_switch_fiber(void* fake, const void** bottom, size_t* size);
 inline void before_switch(void** fake, const void* bottom, size_t size) {
@@ -63,6 +71,7 @@ inline void after_switch(void* fake, const void** bottom, size_t* size) {
   __sanitizer_finish_switch_fiber(fake, bottom, size);
 }
 #else
+inline void clean_stack(void*, size_t) {}
 inline void before_switch(void**, const void*, size_t) {}
 inline void after_switch(void*, const void**, size_t*) {}
 #endif

@@ -128,6 +128,7 @@ void Launch::begin(Worker& w, AscCore& core) {
   f.context.uc_stack.ss_sp = f.stack + page;
   f.context.uc_stack.ss_size = f.bytes - page;
   f.context.uc_link = nullptr;
+  clean_stack(f.context.uc_stack.ss_sp, f.context.uc_stack.ss_size);
   makecontext(&f.context, enter, 0);
   w.cores.push_back(&core);
 }

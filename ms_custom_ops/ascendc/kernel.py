@@ -113,6 +113,7 @@ class Kernel:
         workspace: int = 0,
         threads: int = 0,
         reverse: bool = False,
+        deterministic: bool = False,
         time_limit: float | None = None,
         reachable: Sequence[np.ndarray] = (),
     ) -> None:
@@ -122,15 +123,21 @@ class Kernel:
         ``tiling``: bytes (or an array) of the tiling data, and ``workspace``: bytes that the kernel may use beyond what
         the system takes; their pointers follow ``args`` in that order. ``tiling_key``: the number of TILING_KEY_IS.
         ``threads``: at most so many, 0 is the number of ``set_num_threads``; ``reverse`` starts the last block first.
+        ``deterministic``: on one thread, the cores in their order, so that atomic adds of floats land in one order.
         ``time_limit``: seconds, None is MS_CUSTOM_OPS_TIME_LIMIT. ``reachable``: arrays that the memory of ``args`` has
         pointers to. Raises AscendcError with core, line and what is
         accepted; what was written before stays written.
         """
+        if deterministic and (reverse or threads > 1):
+            given = "reverse=True" if reverse else f"threads={threads}"
+            raise AscendcError(
+                describe(self.name, "deterministic", f"True with {given}", "neither: it fixes the order")
+            )
         call = _Call(self, args, tiling, workspace, reachable)
         launch = self.record(block_dim, tiling_key, time_limit)
         launch.args = call.pointers
         launch.memory, launch.memories = call.memory, len(call.named)
-        launch.threads, launch.reverse = threads, reverse
+        launch.threads, launch.reverse = 1 if deterministic else threads, reverse
         library = native._library()
         if threading.current_thread() is threading.main_thread():
             launch.poll = ctypes.cast(library.mco_python_signals, ctypes.c_void_p)
