@@ -46,9 +46,10 @@ typedef struct mco_options {
   int (*poll)(void);      // null, or called every 50 ms on the calling thread: other than 0 stops the run
   int64_t* counts;        // MCO_MODE_COUNTED: mco_program_steps numbers, to which the executions of each are added
   mco_findings**
-      findings;    // MCO_MODE_CHECKED: the findings, to be freed; null: the first ones are the error of the run
-  int32_t events;  // MCO_MODE_CHECKED: flags between two pipes; 0: 8
-  int32_t values;  // MCO_MODE_CHECKED: 1: also results that are NaN or saturated
+      findings;         // MCO_MODE_CHECKED: the findings, to be freed; null: the first ones are the error of the run
+  int32_t events;       // MCO_MODE_CHECKED: flags between two pipes; 0: 8
+  int32_t values;       // MCO_MODE_CHECKED: 1: also results that are NaN or saturated
+  int32_t within_pipe;  // MCO_MODE_CHECKED: 1: within disable_sync only pipe_barrier orders memory within a pipe
 } mco_options;
 
 // `kind`: out_of_bounds, uninitialized_read, ... (findings.cc). Files and names live as long as the program, texts as

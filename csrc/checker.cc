@@ -22,7 +22,7 @@ void Checker::on_start(const Machine& m) {
   held_back_.clear();
   held_bytes_ = 0;
   chip_.reset();
-  pipes_.start();
+  pipes_.start(run_.options.within_pipe);
   if (run_.options.manual_sync) pipes_.region_begin();
   std::fill(life_.begin(), life_.end(), 0);
   for (int s = UB; s < kScopes; ++s) {
@@ -272,6 +272,12 @@ const CheckRun::Known* Checker::find_touched(const Use& use, bool in_stream, siz
   return run_.keep(step, std::move(fresh));
 }
 
+// Of L0C that a product writes. Successive ones into the same fractals need a barrier where they are fewer than ten.
+static constexpr int64_t kLongProduct = 10;
+static int64_t product_fractals(const Machine& m, const Instr& in) {
+  return ceil_div(m.arg(in, isa::mmad::m), kFractalSide) * ceil_div(m.arg(in, isa::mmad::n), kFractalSide);
+}
+
 bool Checker::before(Machine& m, const Step& s) {
   const Instr& in = *s.instr;
   if (s.what == What::Sync) {
@@ -282,6 +288,7 @@ bool Checker::before(Machine& m, const Step& s) {
   }
   const size_t n = in.tensors.size();
   if (n == 0 || s.what == What::Barrier) return true;
+  if (in.op->shape.mask0 >= 0) check_mask(m, in);
   Use use(m, in);
   if (!use.sane()) return true;  // the engine refuses it, or nothing is touched
   const auto& steps = program_.stream.steps;
@@ -292,7 +299,10 @@ bool Checker::before(Machine& m, const Step& s) {
   operands_.resize(n);
   bool fits = true, all = true;
   const int pipe = pipes_.in_region() ? pipe_of(program_, in) : kNoPipe;
-  if (pipe != kNoPipe) pipes_.issue(pipe);
+  if (pipe != kNoPipe) {
+    pipes_.issue(pipe);
+    pipes_.busy_product(in.op->run == run_mmad && product_fractals(m, in) >= kLongProduct);
+  }
   for (size_t i = 0; i < n; ++i) {
     OperandUse& o = operands_[i];
     o.buffer = in.tensors[i].buffer;

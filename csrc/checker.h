@@ -27,6 +27,7 @@ struct CheckOptions {
   int64_t events = 8;        // flags between two pipes
   bool values = false;       // also results that are no number, or saturated
   bool manual_sync = false;  // nothing orders the pipes but flags and barriers, everywhere
+  bool within_pipe = false;  // an instruction may start before the one ahead of it in its pipe has ended
 };
 
 // One operand of one execution.
@@ -122,6 +123,7 @@ class Checker final : public ObserverOf<Checker> {
   bool bound(Machine& m, const Instr& in, int i, OperandUse& o, bool& tail);
   bool check_start(const Instr& in, int i, const OperandUse& o);
   void check_overlap(const Instr& in, const Use& use);
+  void check_mask(const Machine& m, const Instr& in);
   void sync(Machine& m, const Instr& in);
   void alive(uint32_t buffer, uint32_t loc);
   void note_order(const Instr& in, int pipe, const OperandUse& o, bool write);

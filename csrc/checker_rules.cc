@@ -5,6 +5,7 @@
 
 #include "checker.h"
 #include "handlers.h"
+#include "lanes.h"
 #include "number.h"
 
 namespace mco {
@@ -53,6 +54,17 @@ bool Checker::bound(Machine& m, const Instr& in, int i, OperandUse& o, bool& tai
                   name(o.buffer), kScopeName[b.scope], (long long)view.size);
   });
   return false;
+}
+
+// A mask that is known only while running must have a lane, as one that tracing sees.
+void Checker::check_mask(const Machine& m, const Instr& in) {
+  const LaneShape& shape = in.op->shape;
+  const bool bits = in.attrs[size_t(shape.mask_kind)] == kMaskBits;
+  const auto constant = [&](int arg) { return arg < 0 || program_.exprs.is_constant(in.args[size_t(arg)]); };
+  if (constant(shape.mask0) && (!bits || constant(shape.mask1))) return;  // tracing has looked at it
+  if (m.raw_arg(in, shape.mask0) != 0 || (bits && m.raw_arg(in, shape.mask1) != 0)) return;
+  add(Fault::ParamRange, in.loc, kNoLocation, kNoBuffer, 0, 0,
+      [&] { return format("%s: mask is 0; accepted: a mask with a lane that is on", in.op->name.c_str()); });
 }
 
 // Rules of operands in one tensor, where they are known only while running.

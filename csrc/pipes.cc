@@ -7,6 +7,8 @@ namespace mco {
 
 namespace {
 
+constexpr int kCube = 2;  // PIPES number of M
+
 // Whether run [lo, hi) meets a box; the bytes in [from, to).
 bool run_meets(int64_t lo, int64_t hi, const Box& b, int64_t base, int64_t& from, int64_t& to) {
   for (int64_t j = 0; j < b.outer_count; ++j) {
@@ -55,9 +57,11 @@ std::string flag_text(int pipe, int trigger, int64_t event) {
   return format("(%s, %s, %lld)", pipe_name(pipe), pipe_name(trigger), (long long)event);
 }
 
-void Pipes::start() {
+void Pipes::start(bool within) {
+  within_ = within;
   in_region_ = false;
   clock_ = {};
+  ended_ = {};
   past_.clear();
   sets_.clear();
   waits_.clear();
@@ -69,6 +73,7 @@ void Pipes::join_all() {
   Clock all{};
   for (const Clock& c : clock_) join(all, c);
   clock_.fill(all);
+  ended_ = all;
   past_.clear();
 }
 
@@ -86,8 +91,19 @@ void Pipes::issue(int pipe) {
   Clock& c = clock_[size_t(pipe)];
   const uint32_t own = c[0];
   join(c, clock_[0]);
-  if (pipe != 0) c[0] = own;  // a store of the scalar unit itself needs a flag
+  if (pipe != 0) {
+    c[0] = own;  // a store of the scalar unit itself needs a flag
+    ended_[size_t(pipe)] = std::max(ended_[size_t(pipe)], clock_[0][size_t(pipe)]);
+  }
   ++c[size_t(pipe)];
+}
+
+// Whether a write of the same pipe may still be under way.
+bool Pipes::meets_own(const Past& p, int pipe) const {
+  const size_t self = size_t(pipe);
+  if (!within_ || pipe == 0 || !p.write || p.span.space == uint32_t(SMASK)) return false;
+  if (pipe == kCube && busy_product_) return false;
+  return p.time > ended_[self] && p.time != clock_[self][self];
 }
 
 void Pipes::access(int pipe, const Span64& span, const Touched& touched, bool write, uint32_t loc, const char* name,
@@ -98,15 +114,16 @@ void Pipes::access(int pipe, const Span64& span, const Touched& touched, bool wr
   const int64_t lo = span.base + int64_t(low), hi = span.base + int64_t(high);
   const Clock& now = clock_[size_t(pipe)];
   for (const Past& p : past_) {
-    if (p.span.space != span.space || p.pipe == pipe || !(write || p.write) || p.time <= now[size_t(p.pipe)]) continue;
-    if (hi <= p.lo || lo >= p.hi) continue;
+    if (p.span.space != span.space || !(write || p.write) || hi <= p.lo || lo >= p.hi) continue;
+    if (p.pipe == pipe ? !meets_own(p, pipe) : p.time <= now[size_t(p.pipe)]) continue;
     int64_t from, to;
     if (!boxes_meet(touched, span.base, p.touched, p.span.base, from, to)) continue;
     const char* kind = write ? (p.write ? "write after write" : "write after read") : "read after write";
-    out.push_back(
-        {Fault::RacePipes, loc, p.loc, span.buffer, from - span.base + span.start, to - span.base + span.start,
-         format("%s (%s) %s what %s (%s) %s, and no flag orders the pipes: %s", name, pipe_name(pipe),
-                write ? "writes" : "reads", p.name.c_str(), pipe_name(p.pipe), p.write ? "writes" : "reads", kind)});
+    out.push_back({Fault::RacePipes, loc, p.loc, span.buffer, from - span.base + span.start,
+                   to - span.base + span.start,
+                   format("%s (%s) %s what %s (%s) %s, and no %s: %s", name, pipe_name(pipe),
+                          write ? "writes" : "reads", p.name.c_str(), pipe_name(p.pipe), p.write ? "writes" : "reads",
+                          p.pipe == pipe ? "pipe_barrier is between them" : "flag orders the pipes", kind)});
   }
   for (Past& p : past_) {
     if (p.pipe == pipe && p.loc == loc && p.write == write && p.span.space == span.space && p.lo == lo && p.hi == hi) {
@@ -158,7 +175,7 @@ void Pipes::raise(const Flag& flag, uint32_t loc, std::vector<Report>& out) {
   }
   waits_.erase(waiting);
   const size_t trigger = size_t(flag.trigger);
-  join(clock_[trigger], clock_[size_t(flag.pipe)]);
+  follow(trigger, clock_[size_t(flag.pipe)]);
   if (--stalled_[trigger]) return;
   std::vector<Held> next;
   next.swap(held_[trigger]);
@@ -180,7 +197,7 @@ void Pipes::wait_flag(int pipe, int trigger, int64_t event, uint32_t loc, std::v
   const Flag flag{pipe, trigger, event};
   const auto found = sets_.find(flag);
   if (found != sets_.end() && !found->second.empty()) {
-    join(clock_[size_t(trigger)], found->second.front().clock);
+    follow(size_t(trigger), found->second.front().clock);
     found->second.pop_front();
     return;
   }
@@ -188,7 +205,8 @@ void Pipes::wait_flag(int pipe, int trigger, int64_t event, uint32_t loc, std::v
 }
 
 void Pipes::barrier(int pipe) {
-  if (pipe == kAllPipes) join_all();
+  if (pipe == kAllPipes) return join_all();
+  if (pipe >= 0 && pipe < kPipes) ended_[size_t(pipe)] = clock_[size_t(pipe)][size_t(pipe)];
 }
 
 void Pipes::end(std::vector<Report>& out) {
@@ -216,7 +234,7 @@ void Pipes::end(std::vector<Report>& out) {
                      wait + " waits for ever: no set_flag has the same pipes and event"});
     }
   }
-  start();
+  start(within_);
 }
 
 }  // namespace mco

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Order of the pipes of a core where the kernel says it: vector clocks, joined by flags and barriers.
 //
-// Every pipe executes its instructions in order; between pipes nothing is ordered but by a flag (what was before the
-// set is before what comes after the wait) or pipe_barrier(PIPE_ALL). The scalar unit issues everything: what it has
-// waited for is past for whatever is issued later.
+// Between pipes nothing is ordered but by a flag (what was before the set is before what comes after the wait) or
+// pipe_barrier(PIPE_ALL). The scalar unit issues everything: what it has waited for is past for whatever is issued
+// later. A pipe starts its instructions in order; where that is documented (`within`) one may start before the one
+// ahead of it has ended, and what it touches of that one's results needs a pipe_barrier or a flag that came round.
 #pragma once
 
 #include <array>
@@ -37,8 +38,8 @@ class Pipes {
     std::string text;
   };
 
-  void start();         // of a block
-  void region_begin();  // before it everything is ordered
+  void start(bool within = false);  // of a block
+  void region_begin();              // before it everything is ordered
   void region_end();
   bool in_region() const { return in_region_; }
 
@@ -51,6 +52,8 @@ class Pipes {
   void wait_flag(int pipe, int trigger, int64_t event, uint32_t loc, std::vector<Report>& out);
   void barrier(int pipe);
   uint32_t time(int pipe) const { return clock_[size_t(pipe)][size_t(pipe)]; }
+  // The accesses of pipe M that follow are of a product long enough for the one before it to be there.
+  void busy_product(bool long_enough) { busy_product_ = long_enough; }
   // Whether another pipe has waited for what `pipe` did at `time`.
   bool known(int pipe, uint32_t time) const;
   void end(std::vector<Report>& out);  // of the block: flags that are left over
@@ -86,12 +89,19 @@ class Pipes {
     for (size_t i = 0; i < to.size(); ++i) to[i] = std::max(to[i], from[i]);
   }
   void raise(const Flag& flag, uint32_t loc, std::vector<Report>& out);
+  // What `from` knows is over for a pipe that waited.
+  void follow(size_t pipe, const Clock& from) {
+    ended_[pipe] = std::max(ended_[pipe], from[pipe]);
+    join(clock_[pipe], from);
+  }
   void join_all();
   void forget();
+  bool meets_own(const Past& p, int pipe) const;
 
   static constexpr size_t kMostPast = 2048;
-  bool in_region_ = false;
+  bool in_region_ = false, within_ = false, busy_product_ = false;
   std::array<Clock, kPipes> clock_{};
+  Clock ended_{};  // of each pipe the time up to which all it did has ended, as it knows itself
   std::vector<Past> past_;
   std::map<Flag, std::deque<Set>> sets_;
   std::map<Flag, uint32_t> waits_;              // that no set has answered yet: where

@@ -152,6 +152,7 @@ void Run::execute() {
     CheckOptions o;
     if (options_.events > 0) o.events = options_.events;
     o.values = options_.values != 0;
+    o.within_pipe = options_.within_pipe != 0;
     check_ = std::make_unique<CheckRun>(program_, gm_, o);
   }
   if (program_.stream.has_barrier) {

@@ -83,7 +83,7 @@ double bank_cycles(const Machine& m, const Instr& in, const Chip& chip, const Sh
   if (in.op->run == run_nchw) return nchw(m, in, chip, shifts);
   const LaneShape& shape = in.op->shape;
   PlanRoom room;
-  if (shape.operands == 0) return 0;
+  if (shape.operands == 0 || in.op->run == run_vreduce) return 0;
   const Plan& plan = plan_of(m, in, room);
   if (plan.empty()) return 0;
   struct Side {

@@ -136,11 +136,21 @@ void l0c_move(Work& w, const Instr& in, int64_t fractals, const Chip& chip, doub
   w.lasts = time + startup;
 }
 
+// Of vreduce: in counter mode the mask is a number of elements of each repeat.
+int64_t compaction_repeats(const Machine& m, const Instr& in, int64_t lanes) {
+  using namespace isa::vreduce;
+  const int64_t kind = in.attrs[mask_kind], times = m.arg(in, repeat);
+  if (kind == kMaskCount) return times;
+  return ceil_of(m.raw_arg(in, mask0), lanes) * (kind == kMaskCounter ? 1 : times);
+}
+
 void vector(Work& w, const Machine& m, const Instr& in, const Costs& costs, const RowCost& row, const Shifts& shifts) {
   int widest = 1;
   for (const Operand& o : in.tensors) widest = std::max(widest, std::min<int>(o.size, 4));
   int64_t repeats = 1;
-  if (in.op->shape.operands > 0) {
+  if (in.op->run == run_vreduce) {
+    repeats = compaction_repeats(m, in, kVectorBytes / in.tensors[isa::vreduce::src0].size);
+  } else if (in.op->shape.operands > 0) {
     PlanRoom room;
     const Plan& plan = plan_of(m, in, room);
     repeats = plan.empty() ? 0 : plan.repeats;

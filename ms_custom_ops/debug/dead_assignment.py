@@ -21,7 +21,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def dead_assignments(program: ir.Program) -> list[Finding]:
-    """Findings of the functions that recorded a statement of ``program``."""
+    """Findings of the functions and scripts that recorded a statement of ``program``."""
     found: list[Finding] = []
     for file in dict.fromkeys(f for f, _ in program.locations if f):
         try:
@@ -29,6 +29,7 @@ def dead_assignments(program: ir.Program) -> list[Finding]:
         except (SyntaxError, ValueError):
             continue  # no Python, or changed since
         used = {line for f, line in program.locations if f == file}
+        found += _Function(file, tree, used).findings()  # a kernel in a script, outside of functions
         for function in ast.walk(tree):
             if isinstance(function, _FUNCTIONS) and used & set(range(function.lineno, (function.end_lineno or 0) + 1)):
                 found += _Function(file, function, used).findings()
@@ -53,7 +54,7 @@ def _calls(node: ast.expr, names: set[str]) -> bool:
 
 
 class _Function:
-    def __init__(self, file: str, function: ast.FunctionDef | ast.AsyncFunctionDef, used: set[int]):
+    def __init__(self, file: str, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Module, used: set[int]):
         self.file, self.function, self.used = file, function, used
         self.made: dict[str, tuple[tuple[int, ...], int]] = {}  # scopes around, and the line
         self.rebound: list[tuple[str, ast.stmt, ast.expr, tuple[int, ...], int]] = []

@@ -10,10 +10,9 @@ import numpy as np
 from ms_custom_ops.engine import native
 from ms_custom_ops.engine.findings import Finding, Report
 from ms_custom_ops.program import ir
+from ms_custom_ops.soc import get_soc
 
 _CHECKED = 2
-FEW_EVENTS = ("Ascend310", "Ascend910A", "Ascend910ProA", "Ascend910ProB", "Ascend910PremiumA")
-"""Chips with 4 flags between two pipes; others have 8."""
 
 
 class _Finding(ctypes.Structure):
@@ -53,7 +52,9 @@ def check_arrays(
     options = native._options(_CHECKED, threads, True, time_limit)
     found = ctypes.c_void_p()
     options.findings = ctypes.cast(ctypes.byref(found), ctypes.c_void_p)
-    options.events = 4 if program.soc.startswith(FEW_EVENTS) else 8
+    soc = get_soc(program.soc)
+    options.events = soc.pipe_events
+    options.within_pipe = int(soc.barrier_within_pipe)
     options.values = int(values)
     report = Report(program.name, outputs=outputs)
     library = native._library()

@@ -63,6 +63,7 @@ class _Options(ctypes.Structure):
         ("findings", ctypes.c_void_p),
         ("events", ctypes.c_int32),
         ("values", ctypes.c_int32),
+        ("within_pipe", ctypes.c_int32),
     ]
 
 

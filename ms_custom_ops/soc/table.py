@@ -28,7 +28,9 @@ FRACTAL_BYTES = 512
 @dataclass(frozen=True, kw_only=True)
 class Soc:
     """One chip. ``split_core``: cube and vector units are separate cores that exchange data through GM.
-    ``saturate_default``: float16/bfloat16 overflow gives the largest finite value unless a kernel says otherwise."""
+    ``saturate_default``: float16/bfloat16 overflow gives the largest finite value unless a kernel says otherwise.
+    ``pipe_events``: events of set_flag between two pipes. ``barrier_within_pipe``: documented that an instruction may
+    start before the one ahead of it in its own pipe has ended, so that memory is ordered by pipe_barrier only."""
 
     name: str
     family: str
@@ -45,6 +47,8 @@ class Soc:
     l2_bytes: int
     split_core: bool
     saturate_default: bool
+    pipe_events: int
+    barrier_within_pipe: bool
 
     @property
     def core_count(self) -> int:
@@ -79,6 +83,8 @@ _FAMILY = {
         bt_bytes=0,
         split_core=False,
         saturate_default=True,
+        pipe_events=4,
+        barrier_within_pipe=False,
     ),
     "910A": dict(
         arch="dav-c100",
@@ -88,6 +94,8 @@ _FAMILY = {
         bt_bytes=0,
         split_core=False,
         saturate_default=True,
+        pipe_events=4,
+        barrier_within_pipe=False,
     ),
     "310P": dict(
         arch="dav-m200",
@@ -97,6 +105,8 @@ _FAMILY = {
         bt_bytes=0,
         split_core=False,
         saturate_default=True,
+        pipe_events=8,
+        barrier_within_pipe=False,
     ),
     # Saturation is a switch on 910B; frameworks run it in inf/NaN mode.
     "910B": dict(
@@ -107,6 +117,8 @@ _FAMILY = {
         bt_bytes=KIB,
         split_core=True,
         saturate_default=False,
+        pipe_events=8,
+        barrier_within_pipe=True,
     ),
     "910_93": dict(
         arch="dav-c220",
@@ -116,6 +128,8 @@ _FAMILY = {
         bt_bytes=KIB,
         split_core=True,
         saturate_default=False,
+        pipe_events=8,
+        barrier_within_pipe=True,
     ),
 }
 FAMILIES = tuple(_FAMILY)

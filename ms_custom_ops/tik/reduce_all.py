@@ -111,8 +111,20 @@ class ReduceAllMixin:
         """vec_reduce_add of a number of repeats known only at run time: at most lanes * lanes of them, so that two
         passes over their sums leave one."""
         b = self._b
-        sums = (_at(work, 0), _at(src, 0))
-        b.body.append(ir.Instr("vcadd", sums, (m.low, m.high, r, size, BLOCK_BYTES, rep), (m.kind,), loc))
+        pieces = -(-r // MAX_REPEAT) if r.__class__ is int else binary("/", r + (MAX_REPEAT - 1), MAX_REPEAT)
+        with self.for_range(0, pieces) as piece:  # type: ignore[attr-defined]
+            first = binary("*", piece, const(MAX_REPEAT, "int64"))
+            times = binary("min", binary("-", r, first), MAX_REPEAT)
+            source = binary("/", binary("*", first, rep), size)
+            b.body.append(
+                ir.Instr(
+                    "vcadd",
+                    (_at(work, first), _at(src, source)),
+                    (m.low, m.high, times, size, BLOCK_BYTES, rep),
+                    (m.kind,),
+                    loc,
+                )
+            )
         count: Any = r
         for out in (work, dst):
             args = (count, 0, 0, size, BLOCK_BYTES, VECTOR_BYTES)

@@ -350,3 +350,66 @@ def four_events_on_an_910a(k: Kit) -> None:
         k.t.set_flag(V, MTE3, 4 if k.bad else 3)  # AT
         k.t.wait_flag(V, MTE3, 4 if k.bad else 3)
     k.move(y, u, 64)
+
+
+@fault("race_pipes", soc="Ascend910B1", tensor="r")
+def computed_while_the_pipe_is_at_it(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    u, r = k.load(x), k.ub(64, name="r")
+    with k.t.new_stmt_scope(disable_sync=True):
+        k.t.vec_abs(64, r, u, 1, 8, 8)  # WITH
+        if not k.bad:
+            k.t.pipe_barrier(V)
+        k.t.vec_muls(64, r, r, 2.0, 1, 8, 8)  # AT
+    k.move(y, r, 64)
+
+
+def told_by_the_scalar_unit(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    u, r = k.load(x), k.ub(64, name="r")
+    with k.t.new_stmt_scope(disable_sync=True):
+        k.t.vec_abs(64, r, u, 1, 8, 8)
+        flags(k, V, S)
+        k.t.vec_muls(64, r, r, 2.0, 1, 8, 8)
+    k.move(y, r, 64)
+
+
+@fault("race_pipes", soc="Ascend910B1", tensor="r", twin=told_by_the_scalar_unit)
+def another_pipe_knows(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    u, r = k.load(x), k.ub(64, name="r")
+    with k.t.new_stmt_scope(disable_sync=True):
+        k.t.vec_abs(64, r, u, 1, 8, 8)  # WITH
+        flags(k, V, MTE3)
+        k.t.vec_dup(64, r, 2.0, 1, 8)  # AT
+        flags(k, MTE3, S)
+    k.move(y, r, 64)
+
+
+def products(k: Kit, side: int) -> tuple[Any, ...]:
+    """Operands of a product of ``side`` rows and columns, and what waits for one."""
+    x, y = k.gm(side * 16), k.out(side * side, "float32")
+    l1 = k.ub(side * 16, scope=tik.scope_cbuf)
+    l0a, l0b = k.ub(side * 16, scope=tik.scope_ca), k.ub(side * 16, scope=tik.scope_cb)
+    k.move(l1, x, side * 16)
+    for at in range(side // 16):
+        k.t.load2dv2(l0a[at * 256], l1[at * 256], 0, 1, 0, 1, 0, False)
+        k.t.load2dv2(l0b[at * 256], l1[at * 256], 0, 1, 0, 1, 0, False)
+    return k.ub(side * side, "float32", "sums", tik.scope_cc), l0a, l0b, y
+
+
+def a_long_product_on_another(k: Kit) -> None:
+    sums, l0a, l0b, y = products(k, 64)
+    with k.t.new_stmt_scope(disable_sync=True):
+        k.t.mmad(sums, l0a, l0b, 64, 16, 64, 0)
+        k.t.mmad(sums, l0a, l0b, 64, 16, 64, 1)
+    k.t.fixpipe(y, sums, 4, 64 * 2, 0, 0)
+
+
+@fault("race_pipes", soc="Ascend910B1", tensor="sums", twin=a_long_product_on_another)
+def a_short_product_on_another(k: Kit) -> None:
+    sums, l0a, l0b, y = products(k, 16)
+    with k.t.new_stmt_scope(disable_sync=True):
+        k.t.mmad(sums, l0a, l0b, 16, 16, 16, 0)  # WITH
+        k.t.mmad(sums, l0a, l0b, 16, 16, 16, 1)  # AT
+    k.t.fixpipe(y, sums, 1, 16 * 2, 0, 0)

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import kit as kit_file
 import memory_faults
+import numpy as np
 import order_faults  # noqa: F401
 import pytest
 import value_faults  # noqa: F401
@@ -122,6 +125,34 @@ def test_a_transfer_lands_at_its_wait() -> None:
             report = mco.check(kit.build(), kit.feed)
         doubled = kit.feed[0] * 2
         assert report.ok is not bad and (report.outputs[0] == doubled).all() == (not bad)
+
+
+SCRIPT = """\
+from ms_custom_ops import tik
+
+t = tik.Tik()
+x, y = (t.Tensor("int32", (16,), tik.scope_gm, name) for name in "xy")
+u = t.Tensor("int32", (16,), tik.scope_ubuf, "u")
+s = t.Scalar("int32", "s", 0)
+t.data_move(u, x, 0, 1, 2, 0, 0)
+with t.for_range(0, 8) as i:
+    {}
+u[0].set_as(s)
+t.data_move(y, u, 0, 1, 2, 0, 0)
+t.BuildCCE("script", [x], [y])
+"""
+
+
+@pytest.mark.parametrize(("line", "kinds"), [("s = s + u[i]", ["dead_assignment"]), ("s.set_as(s + u[i])", [])],
+                         ids=["rebound", "set"])  # fmt: skip
+def test_an_assignment_of_a_script_that_does_nothing(tmp_path: Path, line: str, kinds: list[str]) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.format(line))
+    with use_soc("Ascend910A"):
+        instance = runpy.run_path(str(script))["t"]
+    report = mco.check(instance, [np.ones(16, np.int32)])
+    assert [f.kind for f in report.findings] == kinds, str(report)
+    assert not kinds or (report.findings[0].line, report.findings[0].other_line) == (9, 6)
 
 
 def test_findings_are_the_error_of_a_run_where_that_is_asked_for() -> None:

@@ -77,6 +77,32 @@ def a_repeat_below_zero(k: Kit) -> None:
     k.move(y, a, 64)
 
 
+@fault("param_range")
+def repeats_of_a_reduction(k: Kit) -> None:
+    x, y = k.gm(64 * 300, "float32"), k.out(304, "float32")
+    u, r = k.load(x), k.ub(304, "float32")
+    k.t.vec_dup(8, r, 0.0, 38, 1)
+    k.t.vcadd(64, r, u, k.number(300 if k.bad else 255), 1, 1, 8)  # AT
+    k.move(y, r, 304)
+
+
+@fault("param_range")
+def a_mask_without_lanes(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    u = k.load(x)
+    k.t.vec_muls(k.number(0 if k.bad else 64), u, u, 2.0, 1, 8, 8)  # AT
+    k.move(y, u, 64)
+
+
+@fault("param_range")
+def a_mask_of_bits_without_lanes(k: Kit) -> None:
+    x, y = k.gm(64, "float32"), k.out(64, "float32")
+    u = k.load(x)
+    low = k.number(0 if k.bad else 5, "uint64")
+    k.t.vec_muls([0, low], u, u, 2.0, 1, 8, 8)  # AT
+    k.move(y, u, 64)
+
+
 @fault("param_range", traced=True)
 def repeat_known_while_tracing(k: Kit) -> None:
     x, y = k.gm(64), k.out(64)

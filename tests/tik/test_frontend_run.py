@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ms_custom_ops as mco
 from ms_custom_ops import tik
 from ms_custom_ops.engine.reference import run_reference
 from ms_custom_ops.tik.trace import trace
@@ -61,6 +62,25 @@ def test_reduce_add(repeat: int) -> None:
     x = RNG.integers(-9, 9, repeat * 64).astype(np.float32)  # whole numbers: every order gives the same sum
     (out,) = run(unary_kernel(repeat * 64, "float32", 8, body), [x], (8, np.float32))
     assert out[0] == x.reshape(repeat, 64)[:, :63].sum()
+
+
+@pytest.mark.parametrize("repeat", [1, 63, 255, 256, 700])
+def test_reduce_add_of_repeats_known_while_running(repeat: int) -> None:
+    t = tik.Tik()
+    x = t.Tensor("float32", (repeat * 64,), tik.scope_gm, "x")
+    y = t.Tensor("float32", (8,), tik.scope_gm, "y")
+    count = t.InputScalar("int32", "count")
+    u, work, dst = (t.Tensor("float32", (n,), tik.scope_ubuf, name) for n, name in
+                    ((repeat * 64, "u"), (-(-repeat // 8) * 8, "work"), (8, "dst")))  # fmt: skip
+    t.data_move(u, x, 0, 1, repeat * 8, 0, 0)
+    t.vec_dup(8, dst, 0.0, 1, 1)
+    t.vec_reduce_add(63, dst, u, work, count, 8)
+    t.data_move(y, dst, 0, 1, 1, 0, 0)
+    t.BuildCCE("later", [x, count], [y])
+    values = RNG.integers(-9, 9, repeat * 64).astype(np.float32)
+    want = values.reshape(repeat, 64)[:, :63].sum()
+    for engine in ("native", "reference"):
+        assert mco.run(t.programs[0], [values, repeat], engine=engine)[0][0] == want
 
 
 @pytest.mark.parametrize("with_index", [False, True], ids=["value", "index"])

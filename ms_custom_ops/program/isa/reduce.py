@@ -7,8 +7,7 @@ from ms_custom_ops.program.access import lanes as access
 from ms_custom_ops.program.isa.args import LONG, MASK_KIND, strides
 from ms_custom_ops.program.isa.row import Row, row
 
-# vec_reduce_add makes a vcadd of up to 4095 repeats.
-_ARGS = f"mask0:mask mask1:mask repeat:count{{0..4095}} dst_rep:bytes{{0..{65535 * 256}}} {strides('src', rep=LONG)}"
+_ARGS = f"mask0:mask mask1:mask repeat:count{{0..255}} dst_rep:bytes{{0..{65535 * 256}}} {strides('src', rep=LONG)}"
 
 
 def _reduction(name: str, doc: str, attrs: str = "", start: str = "") -> Row:
