@@ -149,13 +149,26 @@ void run_nd2nz(Machine& m, const Instr& in) {
                 dst_nd = m.arg(in, isa::nd2nz::dst_nd_stride);
   if (!matrices || !rows || !columns) return;
   const int size = in.tensors[isa::nd2nz::dst].size;
-  const int64_t k0 = kBlockBytes / size, blocks = ceil_div(columns, k0);
-  const Wide src_end = wide_product(wide_product(matrices - 1, src_nd) + wide_product(rows - 1, src_n) + columns, size);
-  const Wide dst_end = wide_product(wide_product(matrices - 1, dst_nd), size) +
-                       wide_product(wide_product(blocks - 1, dst_c0) + wide_product(rows - 1, dst_n) + 1, kBlockBytes);
+  int64_t whole, tail;  // blocks of a row, and bytes behind them
+  Wide src_end, dst_end;
+  constexpr int kFewBits = 24;  // of numbers whose products stay within 63 bits
+  if ((matrices | rows | columns | src_nd | src_n | dst_c0 | dst_n | dst_nd) >> kFewBits == 0) {
+    const int64_t bytes = columns * size;
+    whole = bytes / kBlockBytes;
+    tail = bytes % kBlockBytes;
+    src_end = ((matrices - 1) * src_nd + (rows - 1) * src_n + columns) * size;
+    dst_end =
+        (matrices - 1) * dst_nd * size + ((whole + (tail != 0) - 1) * dst_c0 + (rows - 1) * dst_n + 1) * kBlockBytes;
+  } else {
+    const int64_t k0 = kBlockBytes / size, blocks = ceil_div(columns, k0);
+    whole = columns / k0;
+    tail = columns % k0 * size;
+    src_end = wide_product(wide_product(matrices - 1, src_nd) + wide_product(rows - 1, src_n) + columns, size);
+    dst_end = wide_product(wide_product(matrices - 1, dst_nd), size) +
+              wide_product(wide_product(blocks - 1, dst_c0) + wide_product(rows - 1, dst_n) + 1, kBlockBytes);
+  }
   const uint8_t* src = m.read(in, isa::nd2nz::src, 0, src_end);
   uint8_t* dst = m.write(in, isa::nd2nz::dst, 0, dst_end);
-  const int64_t whole = columns / k0, tail = columns % k0 * size;
   for (int64_t q = 0; q < matrices; ++q) {
     for (int64_t n = 0; n < rows; ++n) {
       const uint8_t* from = src + (q * src_nd + n * src_n) * size;

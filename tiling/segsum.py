@@ -9,11 +9,13 @@ here; the public functions fill smaller chunks up.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ms_custom_ops.errors import BudgetError, TilingError
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
+from ms_custom_ops.tiling.segsum_moves import Window, panel_windows
 from ms_custom_ops.tiling.split import CoreSplit, vector_cores
 
 GROUP = CUBE_BLOCK
@@ -44,6 +46,19 @@ class SegsumProblem:
         return align(self.chunk, CUBE_BLOCK)
 
     @property
+    def pads(self) -> tuple[int, ...]:
+        """What may lie between two rows of a matrix in UB, the best first: a block of its dtype, or nothing."""
+        return (BLOCK_BYTES // DTYPE_BYTES[self.matrix_dtype], 0) if self.matrix_dtype else (0,)
+
+    def panels(self, panel: int) -> tuple[tuple[int, int], ...]:
+        """``(first row, rows)`` of the panels of one matrix."""
+        return tuple((row, min(panel, self.pitch - row)) for row in range(0, self.pitch, panel))
+
+    def windows(self, panel: int, pad: int) -> list[tuple[Window, Window]]:
+        """What the backward kernels hold of both matrices, panel by panel."""
+        return panel_windows(self.pitch, self.panels(panel), self.query_major, pad)
+
+    @property
     def wide_matrices(self) -> bool:
         """The C x C operands are float32 and need no conversion."""
         return self.matrix_dtype == "float32"
@@ -51,13 +66,15 @@ class SegsumProblem:
 
 @dataclass(frozen=True)
 class SegsumPlan:
-    """``group`` chunks per task, of which ``tile`` at a time, in panels of ``panel`` rows."""
+    """``group`` chunks per task, of which ``tile`` at a time, in panels of ``panel`` rows. ``pad``: elements between
+    rows of matrices that the backward kernels hold, where the banks of UB ask for them."""
 
     problem: SegsumProblem
     soc: Soc
     group: int
     tile: int
     panel: int
+    pad: int
     buffers: tuple[BufferSpec, ...]
     split: CoreSplit
 
@@ -74,8 +91,7 @@ class SegsumPlan:
     @property
     def panels(self) -> tuple[tuple[int, int], ...]:
         """``(first row, rows)`` of the panels of one matrix."""
-        pitch = self.problem.pitch
-        return tuple((row, min(self.panel, pitch - row)) for row in range(0, pitch, self.panel))
+        return self.problem.panels(self.panel)
 
     def tiles(self, count: int) -> tuple[int, int]:
         """(full tiles, chunks of the smaller one after them) of ``count`` chunks."""
@@ -98,19 +114,21 @@ def _finish_buffers(p: SegsumProblem, phase: str = "finish") -> list[BufferSpec]
     return out
 
 
-def backward_buffers(p: SegsumProblem, tile: int, panel: int) -> tuple[BufferSpec, ...]:
+def backward_buffers(p: SegsumProblem, tile: int, panel: int, pad: int) -> tuple[BufferSpec, ...]:
     """Buffers of bwd_segsum_dadt and bwd_dadt_fused."""
-    rows, matrix = GROUP * p.pitch, tile * panel * p.pitch
+    rows, windows = GROUP * p.pitch, p.windows(panel, pad)
+    own = tile * max(window.size for window, _ in windows)
+    sizes = {"decay": max(own, tile * max(source.size for _, source in windows)), "product": own, "turned": own}
     out = [BufferSpec(n, "ub", "float32", rows) for n in ("row_sums", "column_sums")]
     out.append(BufferSpec("zero_block", "ub", "float32", _F32_BLOCK))
     out.append(BufferSpec("keep_bits", "ub", "int32", 2 * _F32_BLOCK))
     out += [BufferSpec(n, "ub", "float32", tile * panel * _F32_BLOCK, "panel") for n in ("lane_sums", "lane_rows")]
     names = ("decay", "product") if p.query_major else ("decay", "product", "turned")
     if p.wide_matrices:
-        out += [BufferSpec(n, "ub", "float32", matrix, "panel") for n in names]
+        out += [BufferSpec(n, "ub", "float32", sizes[n], "panel") for n in names]
     else:
-        out += [BufferSpec(n, "ub", "float32", matrix, "panel") for n in ("decay", "product")]
-        out += [BufferSpec(n + "_half", "ub", p.matrix_dtype, matrix, "panel") for n in names]
+        out += [BufferSpec(n, "ub", "float32", sizes["product"], "panel") for n in ("decay", "product")]
+        out += [BufferSpec(n + "_half", "ub", p.matrix_dtype, sizes[n], "panel") for n in names]
     out.append(BufferSpec("fix", "ub", p.matrix_dtype, CUBE_BLOCK, "panel"))
     if p.has_lengths:
         out.append(BufferSpec("lengths", "ub", "int32", align(p.slots, _F32_BLOCK)))
@@ -145,25 +163,31 @@ def _check(p: SegsumProblem) -> None:
         raise TilingError(f"segment sums: chunk_size is {p.chunk}; accepted: {MIN_CHUNK} to {MAX_CHUNK}")
 
 
-def _choose(p: SegsumProblem, soc: Soc, buffers_of, group: int) -> tuple[int, int]:
-    """(tile, panel): the whole matrix or else the highest panel that fits, since panels cost instructions; of
-    it as many chunks as fit."""
-    heights = [p.pitch, *(h for h in _PANELS if h < p.pitch)]
-    for panel in heights:
-        for tile in range(group, 0, -1):
-            if fits(buffers_of(p, tile, panel), soc):
-                return tile, panel
-    smallest = buffers_of(p, 1, heights[-1])
+def shapes(p: SegsumProblem, soc: Soc, buffers_of, group: int) -> Iterator[tuple[int, int, int]]:
+    """(tile, panel, pad) that fit: the whole matrix or else the highest panel, since panels cost instructions; rows
+    apart, since conflicts in the banks cost more than moves; of it as many chunks as fit."""
+    for panel in [p.pitch, *(h for h in _PANELS if h < p.pitch)]:
+        for pad in p.pads:
+            for tile in range(group, 0, -1):
+                if fits(buffers_of(p, tile, panel, pad), soc):
+                    yield tile, panel, pad
+
+
+def _choose(p: SegsumProblem, soc: Soc, buffers_of, group: int) -> tuple[int, int, int]:
+    """The first of :func:`shapes`."""
+    found = next(shapes(p, soc, buffers_of, group), None)
+    if found is not None:
+        return found
+    smallest = buffers_of(p, 1, _PANELS[-1], 0)
     raise BudgetError(f"segment sums: chunk_size {p.chunk} does not fit {soc.name}:\n{table(smallest, soc)}")
 
 
 def _plan(p: SegsumProblem, soc: Soc, buffers_of) -> SegsumPlan:
     _check(p)
     group = group_size(p.chunks, soc)
-    tile, panel = _choose(p, soc, buffers_of, group)
-    return SegsumPlan(
-        p, soc, group, tile, panel, buffers_of(p, tile, panel), CoreSplit(-(-p.chunks // group), vector_cores(soc))
-    )
+    tile, panel, pad = _choose(p, soc, buffers_of, group)
+    split = CoreSplit(-(-p.chunks // group), vector_cores(soc))
+    return SegsumPlan(p, soc, group, tile, panel, pad, buffers_of(p, tile, panel, pad), split)
 
 
 def plan_backward(p: SegsumProblem, soc: Soc) -> SegsumPlan:
@@ -173,9 +197,9 @@ def plan_backward(p: SegsumProblem, soc: Soc) -> SegsumPlan:
 
 def plan_cumsum(p: SegsumProblem, soc: Soc) -> SegsumPlan:
     """Plan of bwd_dadt_cumsum. Raises TilingError, BudgetError."""
-    return _plan(p, soc, lambda problem, tile, panel: cumsum_buffers(problem))
+    return _plan(p, soc, lambda problem, tile, panel, pad: cumsum_buffers(problem))
 
 
 def plan_forward(p: SegsumProblem, soc: Soc, with_decay: bool) -> SegsumPlan:
     """Plan of dacs_segsum, and of segsum_decay ``with_decay``. Raises TilingError, BudgetError."""
-    return _plan(p, soc, lambda problem, tile, panel: forward_buffers(problem, tile, panel, with_decay))
+    return _plan(p, soc, lambda problem, tile, panel, pad: forward_buffers(problem, tile, panel, with_decay))

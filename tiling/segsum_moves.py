@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_BANK_ROW = 32
+"""float32 elements: rows of a multiple of them put the blocks of 8 rows into at most 4 of the 16 groups of banks."""
+
 
 @dataclass(frozen=True)
 class Window:
     """Rows ``[row, row + rows)`` and columns ``[column, column + columns)`` of the matrix, as a UB tile of
     that shape.
 
-    ``lower``: entries with column < row are needed, else those with column > row.
+    ``lower``: entries with column < row are needed, else those with column > row. ``pad``: elements between two rows of
+    the tile.
     """
 
     row: int
@@ -19,6 +23,39 @@ class Window:
     column: int
     columns: int
     lower: bool
+    pad: int = 0
+
+    @property
+    def pitch(self) -> int:
+        """Elements from row to row of the tile."""
+        return self.columns + self.pad
+
+    @property
+    def size(self) -> int:
+        """Elements of the tile."""
+        return self.rows * self.pitch
+
+
+def row_pad(columns: int, pad: int) -> int:
+    """``pad`` elements behind each row, where the blocks of 8 rows in one column would meet in the banks of UB."""
+    return 0 if columns % _BANK_ROW else pad
+
+
+def panel_windows(
+    pitch: int, panels: tuple[tuple[int, int], ...], query_major: bool, pad: int
+) -> list[tuple[Window, Window]]:
+    """(of Z and dSSdA, of SSdA as it lies in GM) per panel of a matrix with rows of ``pitch``; the panel that covers
+    every column first."""
+    if query_major:
+        found = [Window(row, rows, 0, row + rows, True, row_pad(row + rows, pad)) for row, rows in reversed(panels)]
+        return [(w, w) for w in found]
+    return [
+        (
+            Window(row, rows, row, pitch - row, False, row_pad(pitch - row, pad)),
+            Window(row, pitch - row, row, rows, True, row_pad(rows, pad)),
+        )
+        for row, rows in panels
+    ]
 
 
 @dataclass(frozen=True)

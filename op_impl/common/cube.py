@@ -87,12 +87,19 @@ class CubeUnit:
 
     def to_l1(self, dst: Tile, src: Tile, elements: int) -> None:
         """L1 = UB, the same 16-bit layout."""
+        self.send(dst, src, elements)
+        self.receive(dst, elements)
+
+    def send(self, dst: Tile, src: Tile, elements: int) -> None:
+        """The first half of to_l1, all that the vector unit has to do with it."""
         blocks = elements * DTYPE_BYTES[src.dtype] // BLOCK_BYTES
-        if not self._soc.split_core:
-            self._tik.data_move(dst[0], src[0], 0, 1, blocks, 0, 0)
-            return
-        self._tik.data_move(self._half[0], src[0], 0, 1, blocks, 0, 0)
-        self._tik.data_move(dst[0], self._half[0], 0, 1, blocks, 0, 0)
+        self._tik.data_move((self._half if self._soc.split_core else dst)[0], src[0], 0, 1, blocks, 0, 0)
+
+    def receive(self, dst: Tile, elements: int) -> None:
+        """The second half of to_l1, which takes a turn in the queue of what comes from GM."""
+        if self._soc.split_core:
+            blocks = elements * DTYPE_BYTES[dst.dtype] // BLOCK_BYTES
+            self._tik.data_move(dst[0], self._half[0], 0, 1, blocks, 0, 0)
 
 
 class Fractals:

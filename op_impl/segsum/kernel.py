@@ -74,23 +74,12 @@ class BackwardKernel(SegsumKernel):
             blocks = lengths.tensor.shape[0] // BLOCK
             self.tik.data_move(lengths[0], self.gm["lengths"][0], 0, 1, blocks, 0, 0)
 
-    def windows(self) -> list[tuple[Window, Window]]:
-        """(of Z and dSSdA, of SSdA as it lies in GM) per panel; the panel that covers every column first."""
-        pitch = self.problem.pitch
-        if self.problem.query_major:
-            panels = [Window(row, rows, 0, row + rows, True) for row, rows in reversed(self.plan.panels)]
-            return [(w, w) for w in panels]
-        return [
-            (Window(row, rows, row, pitch - row, False), Window(row, pitch - row, row, rows, True))
-            for row, rows in self.plan.panels
-        ]
-
     def sum_tile(self, first: Any, place: Any, count: int) -> None:
         """Row and column sums of ``count`` chunks into the group's rows from ``place`` on."""
         with self.buffers.phase("panel"):
             loader = TriangleLoader(self.tik, self.problem.chunks, self.problem.chunk, self.buffers["fix"])
             mask = self._mask()
-            for index, (window, source) in enumerate(self.windows()):
+            for index, (window, source) in enumerate(self.problem.windows(self.plan.panel, self.plan.pad)):
                 blocks = spans(window, self.problem.chunk)
                 if not blocks:
                     continue
@@ -111,21 +100,21 @@ class BackwardKernel(SegsumKernel):
         blocks: list[tuple[int, int, int]],
     ) -> Tile:
         """dSSdA * exp(SSdA) in ``blocks`` of the window, with anything outside the triangle."""
-        b, elements = self.buffers, count * window.rows * window.columns
+        b, elements = self.buffers, count * window.size
         half = "" if self.problem.wide_matrices else "_half"
         loader.load(b["decay" + half], self.gm["SSdA"], first, count, source)
         loader.load(b["product" + half], self.gm["dSSdA"], first, count, window)
         log_decay = b["decay" + half]
         if not self.problem.query_major:
             log_decay = b["turned" + half]
-            self.transpose.turn_lower(log_decay, b["decay" + half], count, source.rows, source.columns)
+            self.transpose.turn_lower(log_decay, window, b["decay" + half], source, count)
         if half:
             self.vector.convert(b["decay"], log_decay, elements)
             self.vector.convert(b["product"], b["product_half"], elements)
             log_decay = b["decay"]
-        step = window.rows * window.columns
-        self.grid.blocks(self.tik.vexp, [log_decay, log_decay], blocks, window.columns, count, step)
-        self.grid.blocks(self.tik.vmul, [b["product"], b["product"], log_decay], blocks, window.columns, count, step)
+        step = window.size
+        self.grid.blocks(self.tik.vexp, [log_decay, log_decay], blocks, window.pitch, count, step)
+        self.grid.blocks(self.tik.vmul, [b["product"], b["product"], log_decay], blocks, window.pitch, count, step)
         return b["product"]
 
     def _shorten(self, mask: TriangleMask, z: Tile, first: Any, count: int, window: Window) -> None:
@@ -134,19 +123,19 @@ class BackwardKernel(SegsumKernel):
             length = self.tik.Scalar("int32")
             length.set_as(lengths[(first + n) % self.problem.slots])
             with self.tik.if_scope(length < self.problem.chunk):
-                mask.shorten(z.shift(n * window.rows * window.columns), length, window)
+                mask.shorten(z.shift(n * window.size), length, window)
 
     def _row_sums(self, z: Tile, place: Any, count: int, window: Window, blocks: list[tuple[int, int, int]]) -> None:
         """Blocks of a row are added up, then the 8 lanes of a block, turned, so that no instruction reduces
         lanes.
         """
-        rows, step = window.rows, window.rows * window.columns
+        rows, step = window.rows, window.size
         lanes, turned = self.buffers["lane_sums"], self.buffers["lane_rows"]
         for group, first, width in blocks:
             self.grid.sum_blocks(
                 (lanes.shift(group * BLOCK * BLOCK), rows * BLOCK),
-                (z.shift((group * window.columns + first) * BLOCK), step),
-                window.columns,
+                (z.shift((group * window.pitch + first) * BLOCK), step),
+                window.pitch,
                 width,
                 count,
             )
@@ -163,7 +152,7 @@ class BackwardKernel(SegsumKernel):
         self, z: Tile, place: Any, count: int, window: Window, blocks: list[tuple[int, int, int]], first_panel: bool
     ) -> None:
         """Groups of 8 rows are added to the widest one, then its rows in halves; Z is lost."""
-        columns, step, pitch = window.columns, window.rows * window.columns, self.problem.pitch
+        columns, step, pitch = window.pitch, window.size, self.problem.pitch
         widest, first, width = max(blocks, key=lambda span: span[2])
         for group, start, length in blocks:
             if group != widest:
@@ -179,11 +168,12 @@ class BackwardKernel(SegsumKernel):
             self.grid.add(count, half * columns, (rows, step), (rows, step), (rows.shift(half * columns), step))
             half //= 2
         target = (self.buffers["column_sums"].shift(place * pitch + window.column), pitch)
+        second = (rows.shift(columns), step)
         if first_panel:
-            self.grid.add(count, columns, target, (rows, step), (rows.shift(columns), step))
+            self.grid.add(count, window.columns, target, (rows, step), second)
             return
-        self.grid.add(count, columns, (rows, step), (rows, step), (rows.shift(columns), step))
-        self.grid.add(count, columns, target, target, (rows, step))
+        self.grid.add(count, window.columns, (rows, step), (rows, step), second)
+        self.grid.add(count, window.columns, target, target, (rows, step))
 
     def net_sums(self, count: int) -> Tile:
         """(16, P): what each step adds to the next step's value, over ``row_sums``."""

@@ -37,9 +37,9 @@ class TriangleLoader:
         runs = triangle_runs(window, self._chunk, block)
         if self._chunk % block:
             for n in range(count):
-                self._rows(tile.shift(n * window.rows * window.columns), gm, first + n, window, runs, block)
+                self._rows(tile.shift(n * window.size), gm, first + n, window, runs, block)
             return
-        dense = window.columns == self._chunk
+        dense = window.pitch == self._chunk
         across = sum(1 if dense and run.blocks * block == self._chunk else run.rows for run in runs)
         for run in runs:
             if across >= count * len(runs):
@@ -54,9 +54,9 @@ class TriangleLoader:
     def _along(self, tile: Tile, gm: Any, first: Any, count: int, window: Window, run: Run, block: int) -> None:
         """One move per chunk, a burst per row."""
         column = run.block * block
-        gaps = self._chunk // block - run.blocks, window.columns // block - run.blocks
+        gaps = self._chunk // block - run.blocks, window.pitch // block - run.blocks
         for n in range(count):
-            at = tile[(n * window.rows + run.row) * window.columns + column]
+            at = tile[n * window.size + run.row * window.pitch + column]
             self._tik.data_move(at, gm[self._start(first + n, window, run.row, column)], 0, run.rows, run.blocks, *gaps)
 
     def _across(
@@ -66,12 +66,12 @@ class TriangleLoader:
         whole = dense and run.blocks * block == self._chunk
         rows, burst = (1, run.rows * run.blocks) if whole else (run.rows, run.blocks)
         column = run.block * block
-        gaps = self._chunk * self._chunk // block - burst, window.rows * window.columns // block - burst
+        gaps = self._chunk * self._chunk // block - burst, window.size // block - burst
         if count == 1:
             gaps = 0, 0
         for r in range(run.row, run.row + rows):
             self._tik.data_move(
-                tile[r * window.columns + column], gm[self._start(first, window, r, column)], 0, count, burst, *gaps
+                tile[r * window.pitch + column], gm[self._start(first, window, r, column)], 0, count, burst, *gaps
             )
 
     def _rows(self, tile: Tile, gm: Any, chunk: Any, window: Window, runs: list[Run], block: int) -> None:
@@ -79,7 +79,7 @@ class TriangleLoader:
         for run in runs:
             for r in range(run.row, run.row + run.rows):
                 column = run.block * block
-                at, source = tile[r * window.columns + column], self._start(chunk, window, r, column)
+                at, source = tile[r * window.pitch + column], self._start(chunk, window, r, column)
                 end = window.column + column + run.blocks * block
                 if window.row + r < self._chunk - 1 or end <= self._chunk:
                     self._tik.data_move(at, gm[source], 0, 1, run.blocks, 0, 0)
@@ -96,7 +96,7 @@ class TriangleLoader:
         whole = (self._chunk - window.column) // block * block
         if whole > first:
             self._tik.data_move(
-                tile[row * window.columns + first],
+                tile[row * window.pitch + first],
                 gm[self._start(chunk, window, row, first)],
                 0,
                 1,
@@ -109,7 +109,7 @@ class TriangleLoader:
         last_block = self._chunk - block - window.column
         self._tik.data_move(self._fix[0], gm[self._start(chunk, window, row, last_block)], 0, 1, 1, 0, 0)
         for column in range(max(first, whole), end):
-            tile[row * window.columns + column].set_as(self._fix[column - last_block])
+            tile[row * window.pitch + column].set_as(self._fix[column - last_block])
 
 
 def spans(window: Window, chunk: int) -> list[tuple[int, int, int]]:
@@ -151,14 +151,14 @@ class TriangleMask:
 
     def apply(self, tile: Tile, count: int, window: Window) -> None:
         """Keeps what ``window.lower`` asks for, inside the C x C matrix."""
-        pitch, step = window.columns // BLOCK, window.rows * window.columns
+        pitch, step = window.pitch // BLOCK, window.size
         at = window.row - window.column  # column of the diagonal in row 0
         self._grid.keep_blocks(
             tile.shift(at),
             self._triangle,
             self._zeros,
             pitch,
-            [(window.rows // BLOCK, BLOCK * window.columns + BLOCK), (count, step)],
+            [(window.rows // BLOCK, BLOCK * window.pitch + BLOCK), (count, step)],
         )
         if window.lower:
             self._zero_rows(tile, count, window)
@@ -170,15 +170,15 @@ class TriangleMask:
         rows = max(self._chunk - window.row, 0)
         for n in range(count if rows < window.rows else 0):
             self._vector.dup(
-                tile.shift((n * window.rows + rows) * window.columns), 0.0, (window.rows - rows) * window.columns
+                tile.shift(n * window.size + rows * window.pitch), 0.0, (window.rows - rows) * window.pitch
             )
 
     def _zero_columns(self, tile: Tile, count: int, window: Window) -> None:
         """Columns beyond the matrix, in the block that it ends in; later blocks hold nothing that counts."""
         if self._chunk % BLOCK:
             column = self._chunk // BLOCK * BLOCK - window.column
-            cells = [(count * window.rows // BLOCK, BLOCK * window.columns), (1, 0)]
-            self._grid.keep_blocks(tile.shift(column), self._columns, self._zeros, window.columns // BLOCK, cells)
+            cells = [(count * window.rows // BLOCK, BLOCK * window.pitch), (1, 0)]
+            self._grid.keep_blocks(tile.shift(column), self._columns, self._zeros, window.pitch // BLOCK, cells)
 
     def shorten(self, tile: Tile, length: Any, window: Window) -> None:
         """Zeros for queries at ``length`` (a Scalar below C) and later, in the tile of one chunk."""
@@ -191,11 +191,11 @@ class TriangleMask:
         t = self._tik
         for row in range(window.rows):
             with t.if_scope(length <= window.row + row):
-                self._vector.dup(tile.shift(row * window.columns), 0.0, window.columns)
+                self._vector.dup(tile.shift(row * window.pitch), 0.0, window.columns)
 
     def _shorten_columns(self, tile: Tile, length: Any, window: Window) -> None:
-        t, pitch = self._tik, window.columns // BLOCK
-        cells = [(window.rows // BLOCK, BLOCK * window.columns), (1, 0)]
+        t, pitch = self._tik, window.pitch // BLOCK
+        cells = [(window.rows // BLOCK, BLOCK * window.pitch), (1, 0)]
         for column in range(0, window.columns, BLOCK):
             first = window.column + column
             with t.if_scope(length <= first):

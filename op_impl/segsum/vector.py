@@ -12,6 +12,7 @@ from ms_custom_ops.op_impl.common.tile import Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit, lanes_of, pieces
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, MAX_REPEAT, VECTOR_REPEAT_BYTES
 from ms_custom_ops.tiling.budget import DTYPE_BYTES
+from ms_custom_ops.tiling.segsum_moves import Window
 
 BLOCK = BLOCK_BYTES // DTYPE_BYTES["float32"]
 LANES = lanes_of("float32")
@@ -200,26 +201,27 @@ class TransposeUnit:
                         src_step // block,
                     )
 
-    def turn_lower(self, dst: Tile, src: Tile, count: int, rows: int, columns: int) -> None:
+    def turn_lower(self, dst: Tile, dst_window: Window, src: Tile, src_window: Window, count: int) -> None:
         """As :meth:`turn`, only where src has entries below its diagonal; what else dst holds is
         undefined.
         """
+        rows, columns = src_window.rows, src_window.columns
         block = BLOCK_BYTES // DTYPE_BYTES[src.dtype]
         if block == CUBE_BLOCK:
             dst, src = (Tile(t.tensor.reinterpret_cast_to("uint16"), t.offset) for t in (dst, src))
-        step = rows * columns
+        pitch, step, src_step = dst_window.pitch, dst_window.size, src_window.size
         spans = [(row, min(columns, row + CUBE_BLOCK - 1)) for row in range(0, rows, CUBE_BLOCK)]
         spans = [(row, -(-end // block)) for row, end in spans]
         across = sum(width for _, width in spans) < count * len(spans)
         for row, width in spans:
             places = [(0, b, count) for b in range(width)] if across else [(n, 0, width) for n in range(count)]
-            reps = (step // block, step // block) if across else (rows, 1)
+            reps = (step // block, src_step // block) if across else (pitch, 1)
             for n, b, repeat in places:
                 self._square(
-                    dst.shift(n * step + b * block * rows + row),
-                    src.shift(n * step + row * columns + b * block),
-                    rows,
-                    columns,
+                    dst.shift(n * step + b * block * pitch + row),
+                    src.shift(n * src_step + row * src_window.pitch + b * block),
+                    pitch,
+                    src_window.pitch,
                     block,
                     repeat,
                     *reps,

@@ -68,31 +68,32 @@ class SparseKernel(CubeKernel):
     def gather(self, sources: list[tuple[str, str, int]], kv_head: Any) -> None:
         """L1 tiles ``[D/16, columns, 16]`` = the rows of the tile's tokens; ``sources`` are (L1 tile, GM tensor, D)."""
         p = self.problem
+        tiles = [(self.buffers[name], gm, width) for name, gm, width in sources]
 
         def token(column: Any, at: Any) -> None:
             row = self.scalar.hold(self.tiles.key_row(at) * p.kv_heads + kv_head)
-            for name, gm, width in sources:
-                self.tik.data_move(
-                    self.buffers[name][column * CUBE_BLOCK],
-                    self.gm[gm][row * width],
-                    0,
-                    width // CUBE_BLOCK,
-                    1,
-                    0,
-                    p.columns - 1,
-                )
+            for l1, gm, width in tiles:
+                self._token(l1[column * CUBE_BLOCK], self.gm[gm][row * width], width)
 
         if p.block_size == 1:
             self.tiles.tokens(0, p.columns, token, padding=True)
         else:
-            self.tiles.blocks(lambda column, at: self._block(sources, kv_head, column, at), token)
+            self.tiles.blocks(lambda column, at: self._block(tiles, kv_head, column, at), token)
 
-    def _block(self, sources: list[tuple[str, str, int]], kv_head: Any, column: Any, token: Any) -> None:
+    def _token(self, target: Any, source: Any, width: int) -> None:
+        """One row of ``width`` elements into its places in the fractals. A move has a burst per block, which costs more
+        than its bytes; where the chip has a move of rows into fractals, that is one."""
+        if self.plan.soc.split_core:
+            self.tik.data_move_multi_nd2nz(target, source, 1, 1, width, 0, width, self.problem.columns, 1, 1)
+        else:
+            self.tik.data_move(target, source, 0, width // CUBE_BLOCK, 1, 0, self.problem.columns - 1)
+
+    def _block(self, tiles: list[tuple[Tile, str, int]], kv_head: Any, column: Any, token: Any) -> None:
         """The rows of one whole block of consecutive tokens."""
         p = self.problem
         row = self.scalar.hold(self.tiles.key_row(token) * p.kv_heads + kv_head)
-        for name, gm, width in sources:
-            l1, stride, count = self.buffers[name], p.kv_heads * width, width // CUBE_BLOCK
+        for l1, gm, width in tiles:
+            stride, count = p.kv_heads * width, width // CUBE_BLOCK
             if self.plan.soc.split_core:
                 self.tik.data_move_multi_nd2nz(
                     l1[column * CUBE_BLOCK],

@@ -10,6 +10,7 @@ columns behind them repeat the first token, to be masked.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ms_custom_ops import tik
@@ -117,6 +118,18 @@ class Sequences:
             self.visible.set_as(self._s.maximum(seen, 0))
 
 
+@dataclass(frozen=True)
+class AheadWork:
+    """The parts of the work on a tile, for :meth:`TokenTiles.each_ahead`: the keys come, the scores are made of them,
+    the values come, the product is made of them. ``fetch_keys`` of a tile comes before ``product`` of the one before.
+    """
+
+    fetch_keys: Callable[[], None]
+    scores: Callable[[], None]
+    fetch_values: Callable[[], None]
+    product: Callable[[], None]
+
+
 class TokenTiles:
     """Tiles of selected tokens of one query row: :meth:`each` walks over them."""
 
@@ -151,15 +164,53 @@ class TokenTiles:
     def each(self, row: Any, body: Callable[[Any], None]) -> None:
         """``body(first slot)`` for every tile of index row ``row`` that selects a token."""
         p, t = self._p, self._tik
-        slots = self._s.minimum((self._sequences.visible + (p.block_size - 1)) // p.block_size, p.slots)
-        self._ended.set_as(0)
-        with t.for_range(0, self._s.hold((slots + (p.tile_slots - 1)) // p.tile_slots)) as step:
+        slots, tiles = self._start()
+        with t.for_range(0, tiles) as step:
             first = self._s.hold(step * p.tile_slots)
             self._read(row, first, slots)
             with t.if_scope(self.width > 0):
                 body(first)
             with t.if_scope(self._ended != 0):
                 t.tik_break()
+
+    def _start(self) -> tuple[Any, Any]:
+        """Slots that a row looks at, and their tiles."""
+        p = self._p
+        slots = self._s.minimum((self._sequences.visible + (p.block_size - 1)) // p.block_size, p.slots)
+        self._ended.set_as(0)
+        return slots, self._s.hold((slots + (p.tile_slots - 1)) // p.tile_slots)
+
+    def each_ahead(self, row: Any, work: AheadWork) -> None:
+        """As :meth:`each`, but keys and values are fetched again as soon as they were used: the keys of the next
+        tile are on their way while the weights of one are multiplied. A queue takes few instructions before the scalar
+        unit waits: fetches are issued before what waits for them, and the next tile is read last, since that waits for
+        the vector unit."""
+        t = self._tik
+        slots, tiles = self._start()
+        known, fresh, pending = (t.Scalar("int64", name, 0) for name in ("known", "fresh", "pending"))
+        self._read_on(row, 0, tiles, slots, known)
+        with t.for_range(0, tiles + 1) as step:
+            fresh.set_as(0)
+            with t.if_scope(tik.all(known != 0, self.width > 0)):
+                fresh.set_as(1)
+                work.fetch_keys()
+            with t.if_scope(pending != 0):
+                work.product()
+            with t.if_scope(fresh != 0):
+                work.scores()
+                work.fetch_values()
+            with t.if_scope(known == 0):
+                t.tik_break()
+            pending.set_as(fresh)
+            self._read_on(row, step + 1, tiles, slots, known)
+
+    def _read_on(self, row: Any, step: Any, tiles: Any, slots: Any, known: Any) -> None:
+        """Reads tile ``step``, where there is one; ``known`` says so."""
+        t = self._tik
+        known.set_as(0)
+        with t.if_scope(tik.all(self._ended == 0, step < tiles)):
+            known.set_as(1)
+            self._read(row, self._s.hold(step * self._p.tile_slots), slots)
 
     def _read(self, row: Any, first: Any, slots: Any) -> None:
         p, t = self._p, self._tik

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ms_custom_ops.op_impl.common.kernel import round_mode_to
 from ms_custom_ops.op_impl.sparse.base import FLOOR, LARGEST, TINY, SparseKernel
 from ms_custom_ops.op_impl.sparse.problem import problem_of
+from ms_custom_ops.op_impl.sparse.tokens import AheadWork
 from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
@@ -43,11 +45,20 @@ class SparseFlashAttentionForward(SparseKernel):
         if not p.merged:
             sources.append(("v", "value", p.value_dim))
 
+        rows = align(heads)
+
         def tile(_: Any) -> None:
             self.gather(sources, kv_head)
-            self._tile(align(heads))
+            self._scores(rows)
+            self._product(rows)
 
-        self.tiles.each(index, tile)
+        if p.merged or p.slots <= p.tile_slots:
+            self.tiles.each(index, tile)
+        else:
+            parts = functools.partial
+            fetch_keys, fetch_values = (parts(self.gather, part, kv_head) for part in (sources[:-1], sources[-1:]))
+            work = AheadWork(fetch_keys, parts(self._scores, rows), fetch_values, parts(self._product, rows))
+            self.tiles.each_ahead(index, work)
         self._finish(row, kv_head, head, first, heads)
 
     def _start(self, row: Any, kv_head: Any, first: int, rows: int) -> None:
@@ -83,7 +94,8 @@ class SparseFlashAttentionForward(SparseKernel):
         v.add(b["row_b"], b["row_b"], b["row_c"], rows)
         self.rows.spread(b["sum_lanes"], b["row_b"], rows)
 
-    def _tile(self, rows: int) -> None:
+    def _scores(self, rows: int) -> None:
+        """The weights of a tile, on their way to L1 p."""
         p, b, cube = self.problem, self.buffers, self.cube
         columns = p.columns
         pairs = [(b["q"], b["k"], p.head_dim)]
@@ -95,7 +107,13 @@ class SparseFlashAttentionForward(SparseKernel):
             self.vector.muls(b["scores"], b["scores"], p.scale_value, rows * columns)
             self.mask_columns(b["scores"], rows)
             self._softmax(rows, columns)
-            cube.to_l1(b["p"], b["probs"], rows * columns)
+            cube.send(b["p"], b["probs"], rows * columns)
+
+    def _product(self, rows: int) -> None:
+        """The weighted values of a tile, added to ``out``."""
+        p, b, cube = self.problem, self.buffers, self.cube
+        columns = p.columns
+        cube.receive(b["p"], rows * columns)
         keys = b["k"] if p.merged else b["v"]
         with b.phase("product"):
             cube.load_left(b["left_p"], b["p"], rows, columns)
