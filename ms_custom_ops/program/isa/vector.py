@@ -172,18 +172,19 @@ _OTHER = [
     ),
     row(
         "vsel",
-        "dst:w sel:r src0:r src1:r",
+        "dst:w sel:r[1] src0:r src1:r",
         _BINARY,
         f"{MASK_KIND} mode[0,2]",
         "V",
         access.select,
         "s0 where the bit of sel is 1, else s1. mode 0: the first lanes/8 bytes of sel serve every repeat; "
-        "mode 2: lanes/8 further bytes of sel per repeat",
+        "mode 2: lanes/8 further bytes of sel per repeat. sel may start inside a block, as the bits of a later "
+        "repeat do",
         True,
     ),
     row(
         "vsels",
-        "dst:w sel:r src0:r",
+        "dst:w sel:r[1] src0:r",
         f"{MASK} scalar:value {strides('dst', 'src0')}",
         f"{MASK_KIND} mode[0,1]",
         "V",
@@ -193,7 +194,7 @@ _OTHER = [
     ),
     row(
         "vsels0",
-        "dst:w sel:r src1:r",
+        "dst:w sel:r[1] src1:r",
         f"{MASK} scalar:value {strides('dst', 'src1')}",
         f"{MASK_KIND} mode[0..2]",
         "V",
@@ -203,7 +204,7 @@ _OTHER = [
     ),
     row(
         "vselss",
-        "dst:w sel:r",
+        "dst:w sel:r[1]",
         f"{MASK} scalar:value scalar1:value {strides('dst')}",
         f"{MASK_KIND} mode[0..2]",
         "V",
