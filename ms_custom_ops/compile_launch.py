@@ -16,7 +16,6 @@ import numpy as np
 from ms_custom_ops.ascendc import load_project, table
 from ms_custom_ops.ascendc.op import AscendcOp, Launch
 from ms_custom_ops.errors import OpInfoError, describe
-from ms_custom_ops.registry import ABSENT_DTYPE, ABSENT_SHAPE
 
 if TYPE_CHECKING:
     from ms_custom_ops.compiler import Call, CompiledOp
@@ -80,7 +79,7 @@ def launch_of(call: Call) -> Launch:
     dtypes = [(given[p.name][1],) if p.name in given else () for p in op.inputs]
     launch = op.launch(shapes, dtypes, op.attribute_values(call.attrs))
     launch = _without_absent(call, launch)
-    wanted = [(tuple(shape), dtype) for shape, dtype in call.returns]
+    wanted = [(tuple(shape), dtype) for _, shape, dtype in call.outputs]
     if list(launch.outputs) != wanted:
         at = f"{op.definition.file}:{op.definition.line}: "
         raise OpInfoError(at + describe(op.name, "shapes and dtypes of the outputs", list(launch.outputs), wanted))
@@ -88,20 +87,25 @@ def launch_of(call: Call) -> Launch:
 
 
 def _without_absent(call: Call, launch: Launch) -> Launch:
-    """A return that is not there (its ``present_if`` was not given) is a placeholder without a pointer for the kernel:
-    the project says so by an output without elements."""
-    absent = {
-        n
-        for n, ret in enumerate(call.spec.returns)
-        if ret.present_if is not None and 0 in launch.outputs[n][0] and call.returns[n] == (ABSENT_SHAPE, ABSENT_DTYPE)
-    }
-    if not absent:
-        return launch
-    outputs = tuple(call.returns[n] if n in absent else output for n, output in enumerate(launch.outputs))
-    slots = tuple(
-        None if slot is not None and slot[0] == "output" and slot[1] in absent else slot for slot in launch.slots
+    """The launch without outputs that the call does not have (their ``present_if`` was not given): the kernel gets no
+    pointer. The project says so by an output without elements."""
+    there = {name for name, _, _ in call.outputs}
+    kept = [n for n, r in enumerate(call.spec.returns) if r.name in there or 0 not in launch.outputs[n][0]]
+    place = {old: new for new, old in enumerate(kept)}
+
+    def moved(slot: tuple[str, int] | None) -> tuple[str, int] | None:
+        if slot is None or slot[0] == "input":
+            return slot
+        return ("output", place[slot[1]]) if slot[1] in place else None
+
+    return replace(
+        launch,
+        outputs=tuple(launch.outputs[n] for n in kept),
+        groups=tuple(launch.groups[n] for n in kept),
+        slots=tuple(map(moved, launch.slots)),
+        copies={place[n]: source for n, source in launch.copies.items() if n in place},
+        init={place[n]: value for n, value in launch.init.items() if n in place},
     )
-    return replace(launch, outputs=outputs, slots=slots)
 
 
 def run_launch(call: Call, compiled: CompiledOp, arrays: Mapping[str, np.ndarray | None]) -> dict[str, np.ndarray]:
@@ -110,8 +114,7 @@ def run_launch(call: Call, compiled: CompiledOp, arrays: Mapping[str, np.ndarray
     op = op_of(call.spec, call.soc)
     results = op.run(compiled.launch, [arrays.get(param.name) for param in op.inputs])
     listed = results if isinstance(results, tuple) else (results,)
-    there = {name for name, _, _ in call.outputs}
-    return {p.name: result for p, result in zip(op.outputs, listed, strict=True) if p.name in there}
+    return {name: result for (name, _, _), result in zip(call.outputs, listed, strict=True)}
 
 
 def put(call: Call, compiled: CompiledOp) -> None:
