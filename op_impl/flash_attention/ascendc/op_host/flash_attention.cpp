@@ -8,6 +8,7 @@ namespace {
 enum Input { QUERY, KEY, VALUE, ATTN_MASK, REAL_SHIFT, DROP_MASK };
 constexpr int64_t WIDE_HEAD = 128;  // beyond it half as many queries and keys at a time
 constexpr int64_t SLOTS = 2;        // of what cube and vector cores hand to each other
+constexpr int64_t VERDICT = 32;      // bytes, of a vector core on a task
 }  // namespace
 
 static ge::graphStatus TilingFunc(gert::TilingContext* context)
@@ -27,8 +28,11 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     tiling.set_productBuffers(depth > WIDE_HEAD / 2 ? 1 : 2);
     Save(tiling, context);
     context->SetBlockDim(cores);
-    const int64_t tile = queryBlock * (keyBlock * (sizeof(float) + sizeof(uint16_t)) + depth * sizeof(float));
-    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + cores * SLOTS * tile;
+    // Scores, weights, visibility; product and two counts of what is not finite; values and their marks.
+    const int64_t tile = queryBlock * keyBlock * (sizeof(float) + 2 * sizeof(uint16_t)) +
+                         3 * queryBlock * depth * sizeof(float) + 3 * keyBlock * depth * sizeof(uint16_t);
+    const int64_t verdicts = tasks * 2 * VERDICT;
+    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + cores * SLOTS * tile + verdicts;
     return ge::GRAPH_SUCCESS;
 }
 }  // namespace optiling

@@ -10,6 +10,7 @@ constexpr int64_t QUERY_BLOCK = 64;
 constexpr int64_t KEY_SUMS = 128 * 64;  // elements of d_key of a block of keys: it and d_value stay in L0C
 constexpr int64_t SLOTS = 2;            // of what cube and vector cores hand to each other
 constexpr int64_t ROW_VALUES = 4 * 8;    // maximum, 1 / sum, delta, share of the maximum, each in a block of 32 bytes
+constexpr int64_t VERDICT = 32;          // bytes, of a vector core on a task
 }  // namespace
 
 static ge::graphStatus GradTilingFunc(gert::TilingContext* context)
@@ -27,12 +28,15 @@ static ge::graphStatus GradTilingFunc(gert::TilingContext* context)
     tiling.set_queryBlock(QUERY_BLOCK);
     tiling.set_keyBlock(keyBlock);
     const int64_t tile = QUERY_BLOCK * keyBlock;
-    const int64_t block = SLOTS * (tile * 2 * (sizeof(float) + sizeof(uint16_t)) + 2 * KEY_SUMS * sizeof(float));
+    // Two products, weights, gradients, visibility; sums of a block of keys and their marks; rows without what is not
+    // finite, and marks of it.
+    const int64_t block = SLOTS * (tile * (2 * sizeof(float) + 3 * sizeof(uint16_t)) + 4 * KEY_SUMS * sizeof(float) +
+                                   (4 * QUERY_BLOCK + keyBlock) * depth * sizeof(uint16_t));
     tiling.set_blockBytes(block);
     Save(tiling, context);
     context->SetBlockDim(cores);
     const int64_t rows = query.GetDim(0) * query.GetDim(1) * CeilDiv(query.GetDim(2), QUERY_BLOCK) * QUERY_BLOCK;
-    const int64_t shared = rows * (depth + ROW_VALUES) * sizeof(float);
+    const int64_t shared = rows * (depth + ROW_VALUES) * sizeof(float) + tasks * 2 * VERDICT;
     context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + cores * block + shared;
     return ge::GRAPH_SUCCESS;
 }

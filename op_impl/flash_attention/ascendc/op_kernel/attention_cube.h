@@ -28,7 +28,25 @@ public:
 
     __aicore__ inline void Process(Task& task)
     {
+        Pass(task);
+        CrossCoreWaitFlag(JUDGED);
+        CrossCoreSetFlag<2, PIPE_FIX>(VERDICTS_KNOWN);
+        isolated_ = true;
+        Pass(task);
+    }
+
+private:
+    using CubeMoves<T>::ToL0;
+    using CubeMoves<T>::ToL1;
+    using CubeMoves<T>::ToL1ByRows;
+    static constexpr int32_t BUFFERS = 2;
+
+    __aicore__ inline void Pass(Task& task)
+    {
         for (int64_t i = GetBlockIdx(); i < t_.tasks; i += GetBlockNum()) {
+            if (isolated_ && exchange_.verdicts.Finite(i)) {
+                continue;
+            }
             task.Select(i);
             if (task.first >= task.last) {
                 continue;
@@ -45,12 +63,6 @@ public:
             left_.FreeTensor(queryL0_);
         }
     }
-
-private:
-    using CubeMoves<T>::ToL0;
-    using CubeMoves<T>::ToL1;
-    using CubeMoves<T>::ToL1ByRows;
-    static constexpr int32_t BUFFERS = 2;
 
     __aicore__ inline void LoadQuery(const Task& task)
     {
@@ -87,20 +99,41 @@ private:
 
     __aicore__ inline void Product(const Task& task, int64_t j)
     {
-        const int64_t width = task.Width(j);
+        const int64_t slot = multiplied_ % SLOTS, tile = slot * t_.queryBlock * t_.keyBlock;
+        const int64_t values = slot * t_.keyBlock * t_.headDim, products = slot * t_.queryBlock * t_.headDim;
+        if (!isolated_) {
+            LoadValues(value_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], task.Width(j));
+        }
+        CrossCoreWaitFlag(WEIGHTS_READY);
+        if (isolated_) {
+            LoadValues(exchange_.clean[values], task.Width(j));
+        }
+        MultiplyValues(exchange_.product[products], exchange_.weights[tile], task, j);
+        for (int32_t i = 0; isolated_ && i < 2; ++i) {
+            LoadValues(exchange_.marks[i][values], task.Width(j));
+            MultiplyValues(exchange_.counts[i][products], exchange_.visible[tile], task, j);
+        }
+        CrossCoreSetFlag<2, PIPE_FIX>(PRODUCT_READY);
+        ++multiplied_;
+    }
+    __aicore__ inline void LoadValues(const GlobalTensor<T>& from, int64_t width)
+    {
         LocalTensor<T> l1 = keyL1_.template AllocTensor<T>();
-        ToL1ByRows(l1, value_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], width, t_.headDim, t_.headDim);
+        ToL1ByRows(l1, from, width, t_.headDim, t_.headDim);
         keyL1_.EnQue(l1);
         l1 = keyL1_.template DeQue<T>();
         LocalTensor<T> right = right_.template AllocTensor<T>();
         ToL0(right, l1, Align(width, FRACTAL), t_.headDim, true);
         right_.EnQue(right);
         keyL1_.FreeTensor(l1);
-
-        CrossCoreWaitFlag(WEIGHTS_READY);
+    }
+    // weights @ the values that were loaded.
+    __aicore__ inline void MultiplyValues(const GlobalTensor<float>& to, const GlobalTensor<T>& from, const Task& task,
+                                          int64_t j)
+    {
+        const int64_t width = task.Width(j);
         LocalTensor<T> weights = weightsL1_.template AllocTensor<T>();
-        ToL1ByRows(weights, exchange_.weights[multiplied_ % SLOTS * t_.queryBlock * t_.keyBlock], task.height, width,
-                   t_.keyBlock);
+        ToL1ByRows(weights, from, task.height, width, t_.keyBlock);
         weightsL1_.EnQue(weights);
         weights = weightsL1_.template DeQue<T>();
         LocalTensor<T> left = left_.template AllocTensor<T>();
@@ -108,13 +141,10 @@ private:
         left_.EnQue(left);
         weightsL1_.FreeTensor(weights);
         left = left_.template DeQue<T>();
-        right = right_.template DeQue<T>();
-        Multiply(exchange_.product[multiplied_ % SLOTS * t_.queryBlock * t_.headDim], left, right, task.height, width,
-                 t_.headDim, t_.headDim);
+        LocalTensor<T> right = right_.template DeQue<T>();
+        Multiply(to, left, right, task.height, width, t_.headDim, t_.headDim);
         left_.FreeTensor(left);
         right_.FreeTensor(right);
-        CrossCoreSetFlag<2, PIPE_FIX>(PRODUCT_READY);
-        ++multiplied_;
     }
 
     __aicore__ inline void Multiply(const GlobalTensor<float>& to, const LocalTensor<T>& left,
@@ -148,6 +178,7 @@ private:
     GlobalTensor<T> query_, key_, value_;
     Exchange<T> exchange_;
     LocalTensor<T> queryL0_;
+    bool isolated_ = false;
     int64_t rows_ = 0, scored_ = 0, multiplied_ = 0;
 };
 

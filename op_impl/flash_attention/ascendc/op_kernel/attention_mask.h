@@ -82,6 +82,43 @@ public:
         return dropout_.Keep(scratch, query, key, Min(ROWS, rows));
     }
 
+
+    // `count` values of GM to GM, 0 for what is not finite; with a sign 1 where it is NaN or infinity of that sign, else
+    // 0. `scratch` holds a slice.
+    template <typename Q>
+    __aicore__ inline void Sift(const GlobalTensor<T>& to, const GlobalTensor<T>& from, int64_t count, float sign,
+                                const LocalTensor<float>& scratch, Q& queue)
+    {
+        constexpr float LARGEST = 3.4028234663852886e38f;
+        const LocalTensor<uint8_t> finite = bits_.Get<uint8_t>();
+        const LocalTensor<float> wide = slice_.Get<float>();
+        const int64_t slice = ROWS * columns_;
+        for (int64_t at = 0; at < count; at += slice) {
+            const int64_t n = Min(slice, count - at), lanes = Align(n, LANES);
+            LocalTensor<T> in = sliceIn_.template AllocTensor<T>();
+            DataCopy(in, from[at], n);
+            sliceIn_.EnQue(in);
+            in = sliceIn_.template DeQue<T>();
+            Cast(wide, in, RoundMode::CAST_NONE, n);
+            sliceIn_.FreeTensor(in);
+            Muls(scratch, wide, sign, n);
+            if (sign == 0) {
+                CompareScalar(finite, scratch, 0.0f, CMPMODE::EQ, lanes);
+                AscendC::Select(wide, finite, wide, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, n);
+            } else {
+                CompareScalar(finite, scratch, LARGEST, CMPMODE::LE, lanes);
+                Duplicate(wide, 0.0f, n);
+                AscendC::Select(wide, finite, wide, 1.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, n);
+            }
+            LocalTensor<T> out = queue.template AllocTensor<T>();
+            Cast(out, wide, RoundMode::CAST_RINT, n);
+            queue.EnQue(out);
+            out = queue.template DeQue<T>();
+            DataCopy(to[at], out, n);
+            queue.FreeTensor(out);
+        }
+    }
+
 private:
     // All but columns [low, high).
     __aicore__ inline void HideRow(const LocalTensor<float>& row, int64_t low, int64_t high)

@@ -10,13 +10,41 @@ using namespace AscendC;
 constexpr int32_t SLOTS = 2;       // of a tile between cube and vector cores
 constexpr int64_t WINDOW = 128;    // rows and columns of a block of the window
 constexpr int64_t FRACTAL = 16;
-enum Flag : uint16_t { SCORES_READY = 0, WEIGHTS_READY = 1, PRODUCT_READY = 2 };
+enum Flag : uint16_t { SCORES_READY = 0, WEIGHTS_READY = 1, PRODUCT_READY = 2, JUDGED = 4, VERDICTS_KNOWN = 5 };
 
 __aicore__ inline int64_t Min(int64_t a, int64_t b) { return a < b ? a : b; }
 __aicore__ inline int64_t Max(int64_t a, int64_t b) { return a < b ? b : a; }
 __aicore__ inline int64_t Align(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
 
-// Tiles in the workspace of a block.
+// Of a task and a vector core a block of 32 bytes that begins with 0 where all results are finite.
+struct Verdicts {
+    static constexpr int64_t CORES = 2, VALUES = 8;
+
+    __aicore__ inline void Init(GM_ADDR at, int64_t tasks)
+    {
+        words_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at), tasks * CORES * VALUES);
+    }
+    __aicore__ inline GlobalTensor<float> Of(int64_t task, int64_t core) const
+    {
+        return words_[(task * CORES + core) * VALUES];
+    }
+    __aicore__ inline bool Finite(int64_t task) const
+    {
+        for (int64_t core = 0; core < CORES; ++core) {
+            const GlobalTensor<float> word = Of(task, core);
+            DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(word);
+            if (!(word.GetValue(0) == 0.0f)) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+private:
+    GlobalTensor<float> words_;
+};
+
+// Tiles in the workspace of a block. Those behind `weights` serve tasks that are done again, isolated: isolation.h.
 template <typename T>
 struct Exchange {
     __aicore__ inline void Init(GM_ADDR workspace, const FlashAttentionTilingData& t, int64_t block, int64_t blocks)
@@ -29,9 +57,24 @@ struct Exchange {
         product.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * SLOTS * productTile, SLOTS * productTile);
         at += all * productTile * sizeof(float);
         weights.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * scoreTile, SLOTS * scoreTile);
+        at += all * scoreTile * sizeof(T);
+        visible.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * scoreTile, SLOTS * scoreTile);
+        at += all * scoreTile * sizeof(T);
+        const int64_t valueTile = t.keyBlock * t.headDim;
+        for (GlobalTensor<T>* values : {&clean, &marks[0], &marks[1]}) {
+            values->SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * valueTile, SLOTS * valueTile);
+            at += all * valueTile * sizeof(T);
+        }
+        for (GlobalTensor<float>& of : counts) {
+            of.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * SLOTS * productTile, SLOTS * productTile);
+            at += all * productTile * sizeof(float);
+        }
+        verdicts.Init(at, t.tasks);
     }
     GlobalTensor<float> scores, product;
-    GlobalTensor<T> weights;
+    GlobalTensor<T> weights, visible, clean, marks[2];
+    GlobalTensor<float> counts[2];
+    Verdicts verdicts;
 };
 
 // A head of the queries: among those of all batches, its batch, its place there, its head of keys among all.

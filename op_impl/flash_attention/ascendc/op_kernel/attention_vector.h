@@ -3,7 +3,7 @@
 #ifndef ATTENTION_VECTOR_H
 #define ATTENTION_VECTOR_H
 
-#include "attention_mask.h"
+#include "isolation.h"
 
 template <typename T>
 class AttentionVector {
@@ -13,9 +13,10 @@ public:
     {
     }
 
-    __aicore__ inline void Init(GM_ADDR mask, GM_ADDR shift, GM_ADDR drop, GM_ADDR out, GM_ADDR maximum, GM_ADDR sum,
-                                GM_ADDR seedWords, GM_ADDR workspace)
+    __aicore__ inline void Init(GM_ADDR value, GM_ADDR mask, GM_ADDR shift, GM_ADDR drop, GM_ADDR out, GM_ADDR maximum,
+                                GM_ADDR sum, GM_ADDR seedWords, GM_ADDR workspace)
     {
+        value_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(value));
         out_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(out));
         maximumOut_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(maximum));
         sumOut_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(sum));
@@ -34,12 +35,30 @@ public:
         sum_ = maximum_[half_], peak_ = maximum_[2 * half_];
         factors_[0] = maximum_[3 * half_], factors_[1] = maximum_[4 * half_];
         all_ = output_.Get<float>();
+        watch_.Init(pipe_);
         mask_.Init(pipe_, mask, shift, drop, seedWords);
     }
 
     __aicore__ inline void Process(Task& task)
     {
+        Pass(task);
+        CrossCoreSetFlag<2, PIPE_MTE3>(JUDGED);
+        CrossCoreWaitFlag(VERDICTS_KNOWN);
+        isolated_ = true;
+        Pass(task);
+    }
+
+private:
+    static constexpr int32_t BUFFERS = 2, ROWS = 5, SLICE = AttentionMask<T>::ROWS;
+    static constexpr float FLOOR = -1e20f;  // the maximum of no scores: the exponential of HIDDEN is 0 even then
+    static constexpr float TINY = 1e-30f;
+
+    __aicore__ inline void Pass(Task& task)
+    {
         for (int64_t i = GetBlockIdx() / GetSubBlockNum(); i < t_.tasks; i += GetBlockNum()) {
+            if (isolated_ && exchange_.verdicts.Finite(i)) {
+                continue;
+            }
             task.Select(i);
             start_ = GetSubBlockIdx() * half_;
             mask_.Select(task.head);
@@ -56,14 +75,14 @@ public:
             if (task.first < task.last) {
                 Accumulate();
             }
+            if (!isolated_) {
+                watch_.Start();
+                watch_.Look(all_, rows_ * depth_);
+                watch_.Report(exchange_.verdicts.Of(i, GetSubBlockIdx()));
+            }
             Finish(task);
         }
     }
-
-private:
-    static constexpr int32_t BUFFERS = 2, ROWS = 5, SLICE = AttentionMask<T>::ROWS;
-    static constexpr float FLOOR = -1e20f;  // the maximum of no scores: the exponential of HIDDEN is 0 even then
-    static constexpr float TINY = 1e-30f;
 
     __aicore__ inline void Softmax(const Task& task, int64_t j)
     {
@@ -91,8 +110,40 @@ private:
             DataCopy(exchange_.weights[tile], weights, count);
             castOut_.FreeTensor(weights);
         }
+        if (isolated_) {
+            Isolate(task, j);
+        }
         CrossCoreSetFlag<2, PIPE_MTE3>(WEIGHTS_READY);
         ++softmaxes_;
+    }
+
+    // What the cube takes for values that are not finite: which keys the rows see; of this core's half of the keys the
+    // values without them, and marks.
+    __aicore__ inline void Isolate(const Task& task, int64_t j)
+    {
+        const int64_t slot = softmaxes_ % SLOTS, keyHalf = columns_ / 2, first = GetSubBlockIdx() * keyHalf;
+        if (rows_ > 0) {
+            const int32_t count = rows_ * columns_;
+            LocalTensor<float> seen = scoresIn_.template AllocTensor<float>();
+            Duplicate(seen, 0.0f, count);
+            mask_.HideUnseen(seen, task, task.head, task.row + start_, rows_, j * columns_);
+            ToFlags(seen, count);
+            LocalTensor<T> flags = castOut_.template AllocTensor<T>();
+            Cast(flags, seen, RoundMode::CAST_RINT, count);
+            scoresIn_.FreeTensor(seen);
+            castOut_.EnQue(flags);
+            flags = castOut_.template DeQue<T>();
+            DataCopy(exchange_.visible[slot * t_.queryBlock * columns_ + start_ * columns_], flags, count);
+            castOut_.FreeTensor(flags);
+        }
+        const int64_t count = Max(0, Min(keyHalf, task.Width(j) - first)) * depth_;
+        const GlobalTensor<T> from = value_[(task.head.key * t_.keys + j * columns_ + first) * depth_];
+        const int64_t to = slot * columns_ * depth_ + first * depth_;
+        const LocalTensor<float> scratch = folded_.Get<float>();
+        mask_.Sift(exchange_.clean[to], from, count, 0.0f, scratch, castOut_);
+        for (int32_t i = 0; i < 2; ++i) {
+            mask_.Sift(exchange_.marks[i][to], from, count, SIGNS[i], scratch, castOut_);
+        }
     }
 
     // scores become exp(scores - maximum); the maximum, the sum and the factor of what came before follow.
@@ -157,8 +208,21 @@ private:
             product = productIn_.template DeQue<float>();
             Add(all_, all_, product, rows_ * depth_);
             productIn_.FreeTensor(product);
+            for (int32_t i = 0; isolated_ && i < 2; ++i) {
+                AddCounts(i);
+            }
         }
         ++products_;
+    }
+    __aicore__ inline void AddCounts(int32_t i)
+    {
+        const int64_t at = products_ % SLOTS * t_.queryBlock * depth_ + start_ * depth_;
+        LocalTensor<float> counts = productIn_.template AllocTensor<float>();
+        DataCopy(counts, exchange_.counts[i][at], rows_ * depth_);
+        productIn_.EnQue(counts);
+        counts = productIn_.template DeQue<float>();
+        AddInfinities(all_, counts, SIGNS[i], rows_ * depth_);
+        productIn_.FreeTensor(counts);
     }
     __aicore__ inline void ScaleRows(const LocalTensor<float>& factors)
     {
@@ -208,10 +272,12 @@ private:
     TQue<TPosition::VECOUT, 1> castOut_;
     TBuf<> output_, folded_, wide_, rowBuffer_;
     LocalTensor<float> maximum_, sum_, peak_, all_, factors_[SLOTS];
-    GlobalTensor<T> out_;
+    GlobalTensor<T> value_, out_;
     GlobalTensor<float> maximumOut_, sumOut_;
     Exchange<T> exchange_;
     AttentionMask<T> mask_;
+    FiniteWatch watch_;
+    bool isolated_ = false;
     int64_t half_, columns_, depth_;
     int64_t start_ = 0, rows_ = 0, softmaxes_ = 0, products_ = 0;
 };

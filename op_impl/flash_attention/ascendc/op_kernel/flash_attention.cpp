@@ -22,8 +22,7 @@ extern "C" __global__ __aicore__ void flash_attention(GM_ADDR query, GM_ADDR key
     }
     if ASCEND_IS_AIV {
         AttentionVector<DTYPE_QUERY> vector(&pipe, t);
-        vector.Init(attnMask, realShift, dropMask, attentionOut, softmaxMax, softmaxSum, seedWords,
-                    workspace);
+        vector.Init(value, attnMask, realShift, dropMask, attentionOut, softmaxMax, softmaxSum, seedWords, workspace);
         vector.Process(task);
     }
 }

@@ -28,6 +28,7 @@ public:
         pipe_->InitBuffer(keyL1_, BUFFERS, keys * sizeof(T));
         pipe_->InitBuffer(keyRowsL1_, BUFFERS, keys * sizeof(T));
         pipe_->InitBuffer(valueL1_, BUFFERS, keys * sizeof(T));
+        pipe_->InitBuffer(cleanL1_, BUFFERS, (queries > keys ? queries : keys) * sizeof(T));
         pipe_->InitBuffer(tileL1_, BUFFERS, tile * sizeof(T));
         pipe_->InitBuffer(left_, BUFFERS, (queries > tile ? queries : tile) * sizeof(T));
         pipe_->InitBuffer(right_, BUFFERS, (queries > keys ? queries : keys) * sizeof(T));
@@ -38,7 +39,30 @@ public:
 
     __aicore__ inline void Process(GradientWalk& walk)
     {
+        Pass(walk);
+        CrossCoreWaitFlag(JUDGED);
+        CrossCoreSetFlag<2, PIPE_FIX>(VERDICTS_KNOWN);
+        isolated_ = true;
+        Pass(walk);
+    }
+
+private:
+    using CubeMoves<T>::ToL0;
+    using CubeMoves<T>::ToL1;
+    using CubeMoves<T>::ToL1ByRows;
+    static constexpr int64_t BUFFERS = 2, CHUNK = 128;  // columns of d_query at a time
+
+    // Of a tile, in L1: query, d_attention_out and keyRows by rows of fractals, key and value by columns.
+    struct Operands {
+        LocalTensor<T> query, dOut, key, keyRows, value;
+    };
+
+    __aicore__ inline void Pass(GradientWalk& walk)
+    {
         for (int64_t i = GetBlockIdx(); i < t_.tasks; i += GetBlockNum()) {
+            if (isolated_ && exchange_.verdicts.Finite(i)) {
+                continue;
+            }
             walk.Select(i);
             bool more = walk.Next();
             if (more) {
@@ -56,17 +80,6 @@ public:
             CrossCoreSetFlag<2, PIPE_FIX>(QUERIES_READY);
         }
     }
-
-private:
-    using CubeMoves<T>::ToL0;
-    using CubeMoves<T>::ToL1;
-    using CubeMoves<T>::ToL1ByRows;
-    static constexpr int64_t BUFFERS = 2, CHUNK = 128;  // columns of d_query at a time
-
-    // Of a tile, in L1: query, d_attention_out and keyRows by rows of fractals, key and value by columns.
-    struct Operands {
-        LocalTensor<T> query, dOut, key, keyRows, value;
-    };
 
     template <typename Q>
     __aicore__ inline LocalTensor<T> Load(Q& queue, const GlobalTensor<T>& from, int64_t rows, bool byRows)
@@ -150,13 +163,17 @@ private:
             keySums_ = keySum_.template AllocTensor<float>();
         }
         const int64_t slot = added_ % SLOTS * t_.queryBlock * t_.keyBlock;
-        LocalTensor<T> l1 = LoadTile(tile, exchange_.weights[slot]);
-        AddToKeys(tile, valueSums_, l1, of.dOut);
-        tileL1_.FreeTensor(l1);
-        l1 = LoadTile(tile, exchange_.gradients[slot]);
-        AddToKeys(tile, keySums_, l1, of.query);
-        AddToQueries(tile, l1, of.keyRows);
-        tileL1_.FreeTensor(l1);
+        if (isolated_) {
+            AddIsolated(tile, slot);
+        } else {
+            LocalTensor<T> l1 = LoadTile(tile, exchange_.weights[slot]);
+            AddToKeys(tile, valueSums_, l1, of.dOut, tile.firstOfKeys);
+            tileL1_.FreeTensor(l1);
+            l1 = LoadTile(tile, exchange_.gradients[slot]);
+            AddToKeys(tile, keySums_, l1, of.query, tile.firstOfKeys);
+            AddToQueries(tile, l1, of.keyRows);
+            tileL1_.FreeTensor(l1);
+        }
         queryL1_.FreeTensor(of.query);
         dOutL1_.FreeTensor(of.dOut);
         if (tile.lastOfKeys) {
@@ -179,9 +196,49 @@ private:
         return tileL1_.template DeQue<T>();
     }
 
+    // The same with operands of the workspace, and the counts of marks of d_attention_out that each key is seen with.
+    __aicore__ inline void AddIsolated(const GradientTile& tile, int64_t slot)
+    {
+        const int64_t rows = added_ % SLOTS * t_.queryBlock * depth_, keys = added_ % SLOTS * t_.keyBlock * depth_;
+        LocalTensor<T> l1 = LoadTile(tile, exchange_.weights[slot]);
+        LocalTensor<T> clean = Load(cleanL1_, exchange_.cleanDOut[rows], tile.height, true);
+        AddToKeys(tile, valueSums_, l1, clean, tile.firstOfKeys);
+        cleanL1_.FreeTensor(clean);
+        tileL1_.FreeTensor(l1);
+        l1 = LoadTile(tile, exchange_.gradients[slot]);
+        clean = Load(cleanL1_, exchange_.cleanQuery[rows], tile.height, true);
+        AddToKeys(tile, keySums_, l1, clean, tile.firstOfKeys);
+        cleanL1_.FreeTensor(clean);
+        clean = Load(cleanL1_, exchange_.cleanKey[keys], tile.width, true);
+        AddToQueries(tile, l1, clean);
+        cleanL1_.FreeTensor(clean);
+        tileL1_.FreeTensor(l1);
+        l1 = LoadTile(tile, exchange_.visible[slot]);
+        for (int32_t i = 0; i < 2; ++i) {
+            clean = Load(cleanL1_, exchange_.marks[i][rows], tile.height, true);
+            CountMarks(tile, exchange_.counts[i][stored_ % SLOTS * t_.keyBlock * depth_], l1, clean);
+            cleanL1_.FreeTensor(clean);
+        }
+        tileL1_.FreeTensor(l1);
+    }
+    __aicore__ inline void CountMarks(const GradientTile& tile, const GlobalTensor<float>& to, const LocalTensor<T>& l1,
+                                      const LocalTensor<T>& rows)
+    {
+        LocalTensor<float> sum = sum_.template AllocTensor<float>();
+        AddToKeys(tile, sum, l1, rows, true);
+        sum_.EnQue(sum);
+        sum = sum_.template DeQue<float>();
+        if (!tile.firstOfKeys) {
+            SetAtomicAdd<float>();
+        }
+        Leave(to, sum, tile.width, depth_, depth_);
+        SetAtomicNone();
+        sum_.FreeTensor(sum);
+    }
+
     // sums += tile^T @ rows. Columns of fractals of the tile are the rows of fractals of its transpose.
     __aicore__ inline void AddToKeys(const GradientTile& tile, const LocalTensor<float>& sums, const LocalTensor<T>& l1,
-                                     const LocalTensor<T>& rows)
+                                     const LocalTensor<T>& rows, bool start)
     {
         const int64_t height = Align(tile.height, FRACTAL), width = Align(tile.width, FRACTAL);
         LocalTensor<T> left = left_.template AllocTensor<T>();
@@ -192,7 +249,7 @@ private:
         right_.EnQue(right);
         left = left_.template DeQue<T>();
         right = right_.template DeQue<T>();
-        Product(sums, left, right, width, tile.height, depth_, tile.firstOfKeys);
+        Product(sums, left, right, width, tile.height, depth_, start);
         left_.FreeTensor(left);
         right_.FreeTensor(right);
     }
@@ -257,7 +314,7 @@ private:
 
     TPipe* pipe_;
     const FlashAttentionTilingData& t_;
-    TQue<TPosition::A1, 1> queryL1_, dOutL1_, tileL1_;
+    TQue<TPosition::A1, 1> queryL1_, dOutL1_, cleanL1_, tileL1_;
     TQue<TPosition::B1, 1> keyL1_, keyRowsL1_, valueL1_;
     TQue<TPosition::A2, 1> left_;
     TQue<TPosition::B2, 1> right_;
@@ -266,6 +323,7 @@ private:
     GradientExchange<T> exchange_;
     Operands ahead_;
     LocalTensor<float> keySums_, valueSums_;
+    bool isolated_ = false;
     int64_t depth_ = 0, scored_ = 0, added_ = 0, stored_ = 0;
 };
 

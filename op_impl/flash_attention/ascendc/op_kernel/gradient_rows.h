@@ -4,8 +4,8 @@
 #ifndef GRADIENT_ROWS_H
 #define GRADIENT_ROWS_H
 
-#include "attention_mask.h"
 #include "gradient_walk.h"
+#include "isolation.h"
 
 template <typename T>
 class GradientRows {

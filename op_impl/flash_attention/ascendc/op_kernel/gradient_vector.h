@@ -5,21 +5,24 @@
 #define GRADIENT_VECTOR_H
 
 #include "gradient_rows.h"
+#include "gradient_shift.h"
 
 template <typename T>
 class GradientVector {
 public:
     __aicore__ inline GradientVector(TPipe* pipe, const FlashAttentionTilingData& tiling)
-        : pipe_(pipe), t_(tiling), mask_(tiling), rowsOf_(tiling)
+        : pipe_(pipe), t_(tiling), mask_(tiling), rowsOf_(tiling), shift_(tiling)
     {
     }
 
     __aicore__ inline void Init(const GradientTensors& of, GM_ADDR workspace)
     {
+        query_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(of.query));
+        key_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(of.key));
+        dOut_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(of.dOut));
         dQuery_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(of.dQuery));
         dKey_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(of.dKey));
         dValue_.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(of.dValue));
-        dShift_.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(of.dShift));
         exchange_.Init(workspace, t_, GetBlockIdx() / GetSubBlockNum(), GetBlockNum());
         half_ = t_.queryBlock / 2, keyHalf_ = t_.keyBlock / 2;
         columns_ = t_.keyBlock, depth_ = t_.headDim;
@@ -34,20 +37,44 @@ public:
         pipe_->InitBuffer(gradientsOut_, 1, tile * sizeof(float));
         pipe_->InitBuffer(resultOut_, 1, sums * sizeof(T));
         pipe_->InitBuffer(spareBuffer_, (tile > rows ? tile : rows) * sizeof(float));
-        pipe_->InitBuffer(lineBuffer_, columns_ * sizeof(float));
         pipe_->InitBuffer(scratch_, 3 * SLICE * columns_ * sizeof(int32_t));
-        spare_ = spareBuffer_.Get<float>(), line_ = lineBuffer_.Get<float>();
+        spare_ = spareBuffer_.Get<float>();
+        pipe_->InitBuffer(bits_, tile / 8);
+        watch_.Init(pipe_);
+        shift_.Init(pipe_, of.dShift);
         rowsOf_.Init(pipe_, of);
         mask_.Init(pipe_, of.mask, of.shift, of.drop, of.seedWords);
     }
 
     __aicore__ inline void Process(GradientWalk& walk, Task& task)
     {
+        Pass(walk, task);
+        CrossCoreSetFlag<2, PIPE_MTE3>(JUDGED);
+        CrossCoreWaitFlag(VERDICTS_KNOWN);
+        isolated_ = true;
+        Pass(walk, task);
+    }
+
+private:
+    using Rows = GradientRows<T>;
+    static constexpr int32_t BUFFERS = 2, SLICE = AttentionMask<T>::ROWS;
+    static constexpr float NEAR = 1.0f / (1 << 22);  // of a weight to 1 / sum: the key holds the maximum
+    static constexpr float STEEP = 1e30f;            // what is above 0 becomes at least 1
+
+    __aicore__ inline void Pass(GradientWalk& walk, Task& task)
+    {
         for (int64_t i = GetBlockIdx() / GetSubBlockNum(); i < t_.tasks; i += GetBlockNum()) {
+            if (isolated_ && exchange_.verdicts.Finite(i)) {
+                continue;
+            }
             walk.Select(i);
             const LocalTensor<float> b = sumsIn_.template AllocTensor<float>();
             rowsOf_.Prepare(walk, exchange_, spare_, b);
             sumsIn_.FreeTensor(b);
+            watch_.Start();
+            if (isolated_ && t_.shiftRows == 1) {
+                shift_.Clear(walk, gradientsOut_);
+            }
             int64_t stored = 0;  // blocks of keys
             GradientTile last;
             bool pending = false;
@@ -65,14 +92,11 @@ public:
             ClearKeys(walk, stored, walk.keyBlocks);
             CrossCoreWaitFlag(QUERIES_READY);
             StoreQueries(walk);
+            if (!isolated_) {
+                watch_.Report(exchange_.verdicts.Of(i, GetSubBlockIdx()));
+            }
         }
     }
-
-private:
-    using Rows = GradientRows<T>;
-    static constexpr int32_t BUFFERS = 2, SLICE = AttentionMask<T>::ROWS;
-    static constexpr float NEAR = 1.0f / (1 << 22);  // of a weight to 1 / sum: the key holds the maximum
-    static constexpr float STEEP = 1e30f;            // what is above 0 becomes at least 1
 
     __aicore__ inline void Tile(const GradientTile& tile, const Task& task)
     {
@@ -85,6 +109,9 @@ private:
             const LocalTensor<float> scores = Load(scoresIn_, exchange_.scores[at], rows_ * columns_);
             const LocalTensor<float> products = Load(productsIn_, exchange_.products[at], rows_ * columns_);
             mask_.Select(tile.head);
+            if (isolated_) {
+                See(tile, task, exchange_.visible[at]);
+            }
             Weights(scores, vectors, tile, task);
             Store(exchange_.weights[at], mask_.Drops() ? Drop(scores, products, tile) : scores);
             Gradients(scores, products, vectors, tile, exchange_.gradients[at]);
@@ -93,7 +120,10 @@ private:
             productsIn_.FreeTensor(products);
         }
         if (tile.lastOfHead) {
-            StoreShiftSum(tile);
+            shift_.StoreSum(tile);
+        }
+        if (isolated_) {
+            Isolate(tile);
         }
         CrossCoreSetFlag<2, PIPE_MTE3>(WEIGHTS_DONE);
         ++tiles_;
@@ -126,6 +156,43 @@ private:
         SubRows(scores, vectors[Rows::MAXIMUM * half_ * FLOATS]);
         Exp(scores, scores, count);
         MulRows(scores, vectors[Rows::INVERSE * half_ * FLOATS]);
+        HideIsolated(scores);
+    }
+
+    // The bits of what is seen of a tile, and 1 and 0 for the cube. `spare_` is used up.
+    __aicore__ inline void See(const GradientTile& tile, const Task& task, const GlobalTensor<T>& to)
+    {
+        const int32_t count = half_ * columns_;
+        Duplicate(spare_, 0.0f, count);
+        mask_.HideUnseen(spare_, task, tile.head, tile.row + start_, rows_, tile.key);
+        ToFlags(spare_, count);
+        CompareScalar(bits_.Get<uint8_t>(), spare_, 0.5f, CMPMODE::GT, count);
+        Store(to, spare_);
+    }
+    // 0 where a tile is not seen, whatever stands there.
+    __aicore__ inline void HideIsolated(const LocalTensor<float>& tile)
+    {
+        if (isolated_) {
+            const LocalTensor<uint8_t> seen = bits_.Get<uint8_t>();
+            Select(tile, seen, tile, 0.0f, SELMODE::VSEL_TENSOR_SCALAR_MODE, rows_ * columns_);
+        }
+    }
+    // What the cube takes for operands that are not finite: of this core's rows and half of the keys.
+    __aicore__ inline void Isolate(const GradientTile& tile)
+    {
+        const int64_t slot = tiles_ % SLOTS, rows = rows_ * depth_;
+        const int64_t at = (tile.head.flat * t_.queries + tile.row + start_) * depth_;
+        const int64_t to = slot * t_.queryBlock * depth_ + start_ * depth_;
+        const LocalTensor<float> scratch = scratch_.Get<float>();
+        mask_.Sift(exchange_.cleanQuery[to], query_[at], rows, 0.0f, scratch, castOut_);
+        mask_.Sift(exchange_.cleanDOut[to], dOut_[at], rows, 0.0f, scratch, castOut_);
+        for (int32_t i = 0; i < 2; ++i) {
+            mask_.Sift(exchange_.marks[i][to], dOut_[at], rows, SIGNS[i], scratch, castOut_);
+        }
+        const int64_t keys = Max(0, Min(keyHalf_, tile.width - keyStart_)) * depth_;
+        const int64_t key = (tile.head.key * t_.keys + tile.key + keyStart_) * depth_;
+        mask_.Sift(exchange_.cleanKey[slot * columns_ * depth_ + keyStart_ * depth_], key_[key], keys, 0.0f, scratch,
+                   castOut_);
     }
     // x -= values and x *= values, of which each row has a block.
     __aicore__ inline void SubRows(const LocalTensor<float>& x, const LocalTensor<float>& values)
@@ -169,11 +236,13 @@ private:
         }
         LocalTensor<float> gradients = gradientsOut_.template AllocTensor<float>();
         Mul(gradients, weights, products, rows_ * columns_);
+        HideIsolated(gradients);
         Store(to, gradients);
         if (t_.shiftRows > 0) {
             gradientsOut_.EnQue(gradients);
             gradients = gradientsOut_.template DeQue<float>();
-            StoreShift(gradients, tile);
+            watch_.LookAtRows(gradients, rows_, tile.width, columns_);
+            shift_.Store(gradients, tile, rows_);
         }
         gradientsOut_.FreeTensor(gradients);
     }
@@ -192,47 +261,6 @@ private:
         Add(products, products, spare_, count);
     }
 
-    // d_real_shift: rows of a tile, or their sum, to which both vector cores add once.
-    __aicore__ inline void StoreShift(const LocalTensor<float>& gradients, const GradientTile& tile)
-    {
-        const int64_t pitch = Align(t_.keys, FRACTAL);
-        const uint32_t bytes = tile.width * sizeof(float);
-        const uint32_t gap = (columns_ - Align(tile.width, FLOATS)) / FLOATS;
-        if (t_.shiftRows > 1) {
-            const int64_t line = tile.head.flat * t_.queries + tile.row + start_;
-            const DataCopyExtParams rows(rows_, bytes, gap, pitch * sizeof(float) - bytes, 0);
-            DataCopyPad(dShift_[line * pitch + tile.key], gradients, rows);
-            return;
-        }
-        for (int64_t left = rows_; left > 1; left -= left / 2) {
-            const int64_t half = left / 2;
-            Add(gradients, gradients, gradients[(left - half) * columns_], half * columns_);
-        }
-        if (summed_) {
-            Add(line_, line_, gradients, columns_);
-        } else {
-            Adds(line_, gradients, 0.0f, columns_);
-        }
-        summed_ = true;
-    }
-    __aicore__ inline void StoreShiftSum(const GradientTile& tile)
-    {
-        if (!summed_) {
-            return;
-        }
-        summed_ = false;
-        const TEventID out = pipe_->FetchEventID(HardEvent::V_MTE3);
-        SetFlag<HardEvent::V_MTE3>(out);
-        WaitFlag<HardEvent::V_MTE3>(out);
-        SetAtomicAdd<float>();
-        const DataCopyExtParams line(1, tile.width * sizeof(float), 0, 0, 0);
-        DataCopyPad(dShift_[tile.head.flat * Align(t_.keys, FRACTAL) + tile.key], line_, line);
-        SetAtomicNone();
-        const TEventID back = pipe_->FetchEventID(HardEvent::MTE3_V);
-        SetFlag<HardEvent::MTE3_V>(back);
-        WaitFlag<HardEvent::MTE3_V>(back);
-    }
-
     // d_key and d_value of this core's half of a block of keys; zeros for those before it that no query sees.
     __aicore__ inline void StoreKeys(const GradientWalk& walk, const GradientTile& tile, int64_t& stored)
     {
@@ -243,18 +271,32 @@ private:
         if (rows > 0) {
             const int64_t from = keys_ % SLOTS * columns_ * depth_ + keyStart_ * depth_;
             const int64_t to = (walk.keyHead * t_.keys + tile.key + keyStart_) * depth_;
-            StoreSum(dValue_[to], exchange_.valueSums[from], rows * depth_, 1.0f);
-            StoreSum(dKey_[to], exchange_.keySums[from], rows * depth_, t_.scale);
+            LocalTensor<float> sums = Load(sumsIn_, exchange_.valueSums[from], rows * depth_);
+            if (isolated_) {
+                AddCounts(sums, from, rows * depth_);
+            }
+            StoreSum(dValue_[to], sums, rows * depth_);
+            sums = Load(sumsIn_, exchange_.keySums[from], rows * depth_);
+            Muls(sums, sums, t_.scale, rows * depth_);
+            StoreSum(dKey_[to], sums, rows * depth_);
         }
         ++keys_;
     }
-    __aicore__ inline void StoreSum(const GlobalTensor<T>& to, const GlobalTensor<float>& from, int64_t count,
-                                    float factor)
+    // What keys are seen with of d_attention_out that is not finite.
+    __aicore__ inline void AddCounts(const LocalTensor<float>& sums, int64_t from, int64_t count)
     {
-        const LocalTensor<float> sums = Load(sumsIn_, from, count);
-        if (factor != 1.0f) {
-            Muls(sums, sums, factor, count);
+        const int64_t piece = half_ * columns_;
+        for (int64_t at = 0; at < count; at += piece) {
+            for (int32_t i = 0; i < 2; ++i) {
+                const LocalTensor<float> counts = Load(productsIn_, exchange_.counts[i][from + at], Min(piece, count - at));
+                AddInfinities(sums[at], counts, SIGNS[i], Min(piece, count - at));
+                productsIn_.FreeTensor(counts);
+            }
         }
+    }
+    __aicore__ inline void StoreSum(const GlobalTensor<T>& to, const LocalTensor<float>& sums, int64_t count)
+    {
+        watch_.Look(sums, count);
         LocalTensor<T> out = resultOut_.template AllocTensor<T>();
         Cast(out, sums, RoundMode::CAST_RINT, count);
         sumsIn_.FreeTensor(sums);
@@ -292,7 +334,9 @@ private:
                 if (!walk.Sees(head, block)) {
                     Clear(to, rows * depth_);
                 } else if (rows > 0) {
-                    StoreSum(to, exchange_.QuerySums(head, row), rows * depth_, t_.scale);
+                    const LocalTensor<float> sums = Load(sumsIn_, exchange_.QuerySums(head, row), rows * depth_);
+                    Muls(sums, sums, t_.scale, rows * depth_);
+                    StoreSum(to, sums, rows * depth_);
                 }
             }
         }
@@ -302,14 +346,15 @@ private:
     const FlashAttentionTilingData& t_;
     TQue<TPosition::VECIN, 1> scoresIn_, productsIn_, vectorsIn_, sumsIn_;
     TQue<TPosition::VECOUT, 1> castOut_, gradientsOut_, resultOut_;
-    TBuf<> spareBuffer_, lineBuffer_, scratch_;
-    LocalTensor<float> spare_, line_;
-    GlobalTensor<T> dQuery_, dKey_, dValue_;
-    GlobalTensor<float> dShift_;
+    TBuf<> spareBuffer_, scratch_, bits_;
+    LocalTensor<float> spare_;
+    GlobalTensor<T> query_, key_, dOut_, dQuery_, dKey_, dValue_;
     GradientExchange<T> exchange_;
     AttentionMask<T> mask_;
     GradientRows<T> rowsOf_;
-    bool summed_ = false;
+    GradientShift shift_;
+    FiniteWatch watch_;
+    bool isolated_ = false;
     int64_t half_ = 0, keyHalf_ = 0, columns_ = 0, depth_ = 0, start_ = 0, keyStart_ = 0;
     int64_t rows_ = 0, tiles_ = 0, keys_ = 0;
 };

@@ -5,7 +5,7 @@
 
 #include "attention_task.h"
 
-enum GradientFlag : uint16_t { TILE_READY = 0, WEIGHTS_DONE = 1, KEYS_READY = 2, QUERIES_READY = 3 };
+enum GradientFlag : uint16_t { TILE_READY = 0, WEIGHTS_DONE = 1, KEYS_READY = 2, QUERIES_READY = 3, SHIFT_CLEARED = 6 };
 
 // Tensors of the op, in its order.
 struct GradientTensors {
@@ -123,11 +123,19 @@ struct GradientExchange {
         Place(valueSums, at, SLOTS * sums);
         Place(weights, at, SLOTS * tile);
         Place(gradients, at, SLOTS * tile);
+        Place(visible, at, SLOTS * tile);
+        for (GlobalTensor<T>* rows : {&cleanQuery, &cleanDOut, &marks[0], &marks[1]}) {
+            Place(*rows, at, SLOTS * t.queryBlock * t.headDim);
+        }
+        Place(cleanKey, at, SLOTS * sums);
+        Place(counts[0], at, SLOTS * sums);
+        Place(counts[1], at, SLOTS * sums);
         const int64_t lines = (t.queries + t.queryBlock - 1) / t.queryBlock * t.queryBlock;
         const int64_t rows = t.tasks * (t.queryHeads / t.keyHeads) * lines;
         at = start + blocks * t.blockBytes;
         Place(querySums, at, rows * t.headDim);
         Place(rowVectors, at, rows * ROW_VALUES);
+        verdicts.Init(at, t.tasks);
         lines_ = lines, depth_ = t.headDim;
     }
     // Of a head from a row on.
@@ -145,6 +153,11 @@ struct GradientExchange {
     GlobalTensor<T> weights, gradients;        // of the scores
     GlobalTensor<float> keySums, valueSums;    // d_key and d_value of a block of keys
     GlobalTensor<float> querySums, rowVectors;
+    // Of tasks that are done again, isolated: isolation.h.
+    GlobalTensor<T> visible, cleanQuery, cleanDOut, cleanKey;
+    GlobalTensor<T> marks[2];                  // of d_attention_out
+    GlobalTensor<float> counts[2];             // of them that each key is seen with
+    Verdicts verdicts;
 
 private:
     template <typename E>

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NaN and Inf in operands of the Ascend C kernels: where the golden is finite, results are those without them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from asc_cases import need_ascendc
+from flash_ascendc import Arrays, Case, bits, operands_of, run_ascendc
+from flash_cases import run_golden, tensors_of, with_dtype
+from test_flash_attention_isolation import CASES as TIK_CASES
+from test_flash_attention_isolation import bias, gradients, keys, queries, values
+
+need_ascendc()
+
+CASES = [
+    (Case(40, 70, 32, "band"), values),
+    (Case(150, 150, 16, "causal"), keys),
+    (Case(40, 70, 32, "mask", n2=1), queries),
+    (Case(130, 140, 160, "causal,dropout", n1=4), gradients),
+    (Case(40, 40, 32, "causal,shift"), bias),
+    (Case(70, 200, 64, "mask_batch,lengths,alibi,statistics", batch=2, n1=4), keys),
+]
+ALL = [(case, plant) for case, plant in TIK_CASES if case.high_precision]
+
+
+def check(case: Case, plant) -> None:
+    arrays = tensors_of(case)
+    wanted = run_ascendc(case, arrays)
+    plant(arrays)
+    found = run_ascendc(case, arrays)
+    with np.errstate(all="ignore"):
+        expected = run_golden(case, arrays)
+    clean_of = {name: np.isfinite(golden) for name, golden in expected.items()}
+    assert any(clean.any() for clean in clean_of.values()), "a case that proves nothing"
+    for name, clean in clean_of.items():
+        np.testing.assert_array_equal(found[name][clean], wanted[name][clean], err_msg=name)
+        if name != "softmax_max":  # a maximum may leave NaN out: the sum tells
+            assert not np.isfinite(found[name].astype(np.float64))[~clean].any(), name
+
+
+@pytest.mark.parametrize("case, plant", CASES, ids=[f"{plant.__name__}-{case.id}" for case, plant in CASES])
+def test_rows_that_do_not_see_it_are_as_without_it(case: Case, plant) -> None:
+    check(case, plant)
+
+
+def test_rows_that_do_not_see_it_are_as_without_it_in_bfloat16() -> None:
+    check(with_dtype(CASES[0][0], "bfloat16"), values)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case, plant", ALL, ids=[f"{plant.__name__}-{case.id}" for case, plant in ALL])
+def test_cases_of_the_tik_kernels(case: Case, plant, dtype: str) -> None:
+    check(with_dtype(case, dtype), plant)
+
+
+def test_a_part_that_is_done_again_has_the_same_bits_in_any_order() -> None:
+    case = Case(150, 200, 32, "causal,alibi,dropout", batch=2, n1=4, n2=2)
+    arrays: Arrays = tensors_of(case)
+    values(arrays)
+    gradients(arrays)
+    forward, gradient, attrs = operands_of(case, arrays)
+    for op, given in (("flash_attention", forward), ("flash_attention_grad", gradient)):
+        runs = {bits(op, given, attrs, threads, reverse) for threads, reverse in ((1, False), (2, True))}
+        assert len(runs) == 1, op
