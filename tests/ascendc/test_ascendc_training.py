@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nets with the Ascend C kernels of bwd_segsum_dadt and flash_attention train in GRAPH_MODE as with the TIK kernels."""
+"""Nets with Ascend C kernels (bwd_segsum_dadt, flash_attention, rms_norm, gradients included) train as with TIK."""
 
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -49,6 +50,30 @@ class Attention(nn.Cell):
         return ((out.astype(ms.float32) - self.wanted) ** 2).mean()
 
 
+class Norm(nn.Cell):
+    """A learned projection with the rms_norm of examples/user_ops behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        rng = np.random.default_rng(2)
+        self.rms_norm = mco.load(Path(__file__).parents[2] / "examples" / "user_ops").rms_norm
+        self.weight = Parameter(Tensor(rng.standard_normal((32, 48)).astype(np.float32)))
+        self.scale = Parameter(Tensor(np.ones(48, np.float32)))
+        self.x = Tensor(rng.standard_normal((37, 32)).astype(np.float32))
+        self.wanted = Tensor(rng.standard_normal((37, 48)).astype(np.float32))
+
+    def construct(self):
+        y, _ = self.rms_norm(ms.ops.matmul(self.x, self.weight), self.scale, eps=1e-6)
+        return ((y - self.wanted) ** 2).mean()
+
+
+OPS = [
+    (Decay, {"bwd_segsum_dadt"}),
+    (Attention, {"flash_attention", "flash_attention_grad"}),
+    (Norm, {"rms_norm", "rms_norm_grad"}),
+]
+
+
 def losses(cell: type[nn.Cell], impl: str, count: int = 5) -> list[float]:
     net = cell()
     optimizer = nn.SGD(net.trainable_params(), 0.5)
@@ -57,13 +82,14 @@ def losses(cell: type[nn.Cell], impl: str, count: int = 5) -> list[float]:
         return [float(step().asnumpy()) for _ in range(count)]
 
 
-@pytest.mark.parametrize(("cell", "op"), [(Decay, "bwd_segsum_dadt"), (Attention, "flash_attention")])
-def test_the_same_losses_as_with_the_tik_kernel(cell, op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("cell", "ops"), OPS, ids=[cell.__name__ for cell, _ in OPS])
+def test_the_same_losses_as_with_the_tik_kernel(cell, ops: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     ms.set_context(mode=ms.GRAPH_MODE)
     ran: list[tuple[str, str]] = []
     publish = compiler.publish
     monkeypatch.setattr(compiler, "publish", lambda call: (ran.append((call.spec.name, call.impl)), publish(call)))
     tik, ascendc = losses(cell, "tik"), losses(cell, "ascendc")
-    assert (op, "tik") in ran and (op, "ascendc") in ran
+    for op in ops:
+        assert (op, "tik") in ran and (op, "ascendc") in ran
     np.testing.assert_allclose(ascendc, tik, rtol=1e-3)
     assert tik[-1] < tik[0]
