@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from glob import glob
 from pathlib import Path
@@ -61,6 +62,7 @@ class ParallelBuildExt(build_ext):
         made = Path(self.build_lib) / ACL
         if made.is_dir():
             shutil.copytree(made, ACL, dirs_exist_ok=True)
+            (ACL / "python").write_text(sys.executable)  # an installed library finds its own
 
     def _link(self, objects: list[str], path: Path, flags: list[str]) -> None:
         soname = f"-Wl,-soname,{path.name}"

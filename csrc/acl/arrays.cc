@@ -95,6 +95,7 @@ void store(char* at, mco::DType dtype, double value) {
 template <class F>
 Shaped each(const Shaped& x, mco::DType dtype, F convert) {
   const Shaped out = fresh(dtype, x.shape);
+  copied_bytes() += uint64_t(out.bytes());
   const int64_t in = mco::kSize[x.dtype], width = mco::kSize[dtype];
   const int64_t count = x.shape.empty() ? 1 : x.shape.back(), step = x.strides.empty() ? 1 : x.strides.back();
   rows(x.shape, out.strides, x.strides, [&](int64_t to, int64_t from) {

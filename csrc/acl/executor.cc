@@ -108,12 +108,16 @@ bool touch(const Shaped& a, const Shaped& b) {
   return a.data < end(b) && b.data < end(a);
 }
 
-// Whether the Program can write a result where the caller wants it: nothing is to be changed, and no other tensor lies
-// there.
+// Whether the Program can write a result where the caller wants it: no value is to be changed or moved, and no other
+// tensor lies there.
 bool direct(const Output& output, const Bound& bound) {
   const Chain& chain = output.chain;
   const Shaped& out = bound.params[size_t(output.param)];
-  if (chain.source != 'r' || !chain.steps.empty() || !out.contiguous()) return false;
+  if (chain.source != 'r' || !out.contiguous()) return false;
+  for (const Step& step : chain.steps) {
+    const StepKind kind = step.kind;
+    if (kind != StepKind::kReshape && kind != StepKind::kBatch && kind != StepKind::kUnbatch) return false;
+  }
   for (size_t i = 0; i < bound.params.size(); ++i) {
     if (int(i) != output.param && bound.params[i].data && touch(bound.params[i], out)) return false;
   }
@@ -148,7 +152,10 @@ void execute(const Executor& e) {
       const Output& output = plan.outputs[i];
       if (!direct(output, bound) || results[size_t(output.chain.number)].data) continue;
       in_place[i] = true;
-      results[size_t(output.chain.number)] = bound.params[size_t(output.param)];
+      const Result& wanted = plan.results[size_t(output.chain.number)];
+      Shaped& result = results[size_t(output.chain.number)];
+      result = bound.params[size_t(output.param)];
+      result.shape = wanted.shape, result.strides = row_strides(wanted.shape);
     }
     for (size_t i = 0; i < results.size(); ++i) {
       if (!results[i].data) results[i] = fresh(plan.results[i].dtype, plan.results[i].shape);

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "plan.h"
 
@@ -18,7 +19,15 @@ namespace {
 
 constexpr size_t kMostAnswer = size_t(1) << 30;
 
-// The environment that this library is installed in, else the first python3 of PATH.
+// What a checkout was built with: a file beside the library.
+std::string noted(const std::string& library) {
+  std::ifstream file(library.substr(0, library.rfind('/') + 1) + "python");
+  std::string path;
+  std::getline(file, path);
+  return path;
+}
+
+// The environment that this library is installed in or was built with, else the first python3 of PATH.
 std::string python() {
   const std::string given = variable("MS_CUSTOM_OPS_PYTHON");
   if (!given.empty()) return given;
@@ -31,6 +40,8 @@ std::string python() {
       const std::string own = path.substr(0, lib) + "/bin/python3";
       if (access(own.c_str(), X_OK) == 0) return own;
     }
+    const std::string builder = noted(path);
+    if (!builder.empty() && access(builder.c_str(), X_OK) == 0) return builder;
   }
   return "python3";
 }

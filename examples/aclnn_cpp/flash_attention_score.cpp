@@ -20,7 +20,9 @@ constexpr int64_t FAR = std::numeric_limits<int32_t>::max();
 struct Problem {
   std::vector<double> query, key, value, d_out;
   double q(int64_t b, int64_t n, int64_t i, int64_t d) const { return query[((b * S + i) * N1 + n) * D + d]; }
-  static size_t at_key(int64_t b, int64_t n, int64_t j, int64_t d) { return ((b * S + j) * N2 + n / (N1 / N2)) * D + d; }
+  static size_t at_key(int64_t b, int64_t n, int64_t j, int64_t d) {
+    return ((b * S + j) * N2 + n / (N1 / N2)) * D + d;
+  }
 };
 
 struct Golden {
@@ -111,10 +113,9 @@ int main() {
   char layout[] = "BSH";
   uint64_t size = 0;
   aclOpExecutor* executor = nullptr;
-  CHECK(aclnnFlashAttentionScoreGetWorkspaceSize(query.tensor, key.tensor, value.tensor, nullptr, nullptr, nullptr,
-                                                 mask.tensor, nullptr, SCALE, 1.0, FAR, FAR, N1, layout, 0, 0,
-                                                 softmax_max.tensor, softmax_sum.tensor, nullptr, out.tensor, &size,
-                                                 &executor));
+  CHECK(aclnnFlashAttentionScoreGetWorkspaceSize(
+      query.tensor, key.tensor, value.tensor, nullptr, nullptr, nullptr, mask.tensor, nullptr, SCALE, 1.0, FAR, FAR, N1,
+      layout, 0, 0, softmax_max.tensor, softmax_sum.tensor, nullptr, out.tensor, &size, &executor));
   run(aclnnFlashAttentionScore, size, executor, stream);
   constexpr double LIMIT = 2e-3;
   bool good = close("softmaxMax", first_lane(softmax_max), g.top, LIMIT);

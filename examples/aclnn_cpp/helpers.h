@@ -12,14 +12,14 @@
 #include "acl/acl.h"
 #include "aclnn/acl_meta.h"
 
-#define CHECK(call)                                                                             \
-  do {                                                                                          \
-    const int check_status = (call);                                                            \
-    if (check_status != 0) {                                                                    \
-      const char* check_text = aclGetRecentErrMsg();                                            \
-      std::printf("%s: status %d: %s\n", #call, check_status, check_text ? check_text : "");    \
-      std::exit(1);                                                                             \
-    }                                                                                           \
+#define CHECK(call)                                                                          \
+  do {                                                                                       \
+    const int check_status = (call);                                                         \
+    if (check_status != 0) {                                                                 \
+      const char* check_text = aclGetRecentErrMsg();                                         \
+      std::printf("%s: status %d: %s\n", #call, check_status, check_text ? check_text : ""); \
+      std::exit(1);                                                                          \
+    }                                                                                        \
   } while (0)
 
 using Shape = std::vector<int64_t>;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradient of sparse attention, called as CANN documents aclnnSparseFlashAttentionGrad, compared with a golden in float64.
+// Gradient of sparse attention, called as CANN documents aclnnSparseFlashAttentionGrad, compared with a golden in
+// float64.
 #include <algorithm>
 #include <iostream>
 #include <numeric>
@@ -153,8 +154,8 @@ int main() {
   good &= close("dQueryRope", halves(d_query_rope), g.query_rope, LIMIT);
   good &= close("dKeyRope", halves(d_key_rope), g.key_rope, LIMIT);
 
-  destroy({query, key, value, indices, d_out, out, softmax_max, softmax_sum, lengths_q, lengths_kv, query_rope, key_rope,
-           d_query, d_key, d_value, d_query_rope, d_key_rope});
+  destroy({query, key, value, indices, d_out, out, softmax_max, softmax_sum, lengths_q, lengths_kv, query_rope,
+           key_rope, d_query, d_key, d_value, d_query_rope, d_key_rope});
   if (workspace) CHECK(aclrtFree(workspace));
   CHECK(aclrtDestroyStream(stream));
   CHECK(aclrtDestroyContext(context));
