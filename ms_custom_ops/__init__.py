@@ -40,6 +40,7 @@ _LAZY = {
     "patch": ("ms_custom_ops.mindspore.patch", "patch"),
     "unpatch": ("ms_custom_ops.mindspore.patch", "unpatch"),
     "profile": ("ms_custom_ops.cost", "profile"),
+    "export": ("ms_custom_ops.exporter", "export"),
 }
 
 __all__ = ["__version__", *_LAZY]

@@ -59,6 +59,10 @@ class AscendcBuildError(AscendcError):
     """Ascend C sources do not compile. The text begins with the user's ``file:line``."""
 
 
+class ExportError(MsCustomOpsError, RuntimeError):
+    """A kernel that cannot leave as Ascend C: the instruction, its line, what to do instead."""
+
+
 class CacheError(MsCustomOpsError, RuntimeError):
     """The on-disk program cache cannot be used as asked."""
 

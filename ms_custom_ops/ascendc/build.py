@@ -29,6 +29,7 @@ def build(
     soc: str | None = None,
     include_dirs: Source | Iterable[Source] = (),
     defines: str | Iterable[str] = (),
+    optimize: bool = True,
 ) -> Kernel:
     """Kernel ``entry`` of Ascend C ``sources``.
 
@@ -36,7 +37,8 @@ def build(
     them are included first, and a header of the host with BEGIN_TILING_DATA_DEF gives the kernel its structs.
     ``entry``: name of the ``__global__`` function, with its namespace and template arguments if it has any; None takes
     the only one of the sources. ``soc``: a chip of :func:`ms_custom_ops.soc.list_socs`, None the current one.
-    ``defines``: "NAME" or "NAME=VALUE" each. The result of an earlier build of the same text is taken from the cache
+    ``defines``: "NAME" or "NAME=VALUE" each. ``optimize`` False builds long generated sources in a tenth of the time;
+    the scalar code of the result is slower. The result of an earlier build of the same text is taken from the cache
     folder. Raises AscendcBuildError: first the user's line at fault, then what the compiler said.
     """
     started = time.perf_counter()
@@ -54,7 +56,12 @@ def build(
         others=tuple(path for path in files if path != home),
         prologue=tiling.prologue(headers),
         folders=tuple(folders),
-        flags=(*chip_flags(chip), *_host_flags(chip, texts.values()), *(f"-D{text}" for text in macros)),
+        flags=(
+            *chip_flags(chip),
+            *_host_flags(chip, texts.values()),
+            *(f"-D{text}" for text in macros),
+            *(() if optimize else ("-O0",)),
+        ),
         twice=any(rewrite.splits_by_core(text) for text in texts.values()),
     )
     libraries, cached = compiler.compiled(unit)

@@ -74,10 +74,12 @@ class AscendcOp:
         source: Path | None,
         folders: Sequence[Path],
         defines: Sequence[str],
+        optimize: bool = True,
     ):
         self.definition, self.soc = definition, soc
         self.inputs, self.outputs = definition.for_soc(soc.family)
         self._host, self._source, self._folders, self._defines = host, source, folders, defines
+        self._optimize = optimize
         self._kernels: dict[Any, Kernel] = {}
         self._launches: dict[Any, Launch] = {}
         self._lock = threading.RLock()
@@ -215,7 +217,8 @@ class AscendcOp:
             temporary = header.with_suffix(f".{os.getpid()}")
             temporary.write_text(text)
             os.replace(temporary, header)  # others may read it at any time
-        kernel = build([self._source, header], op.entry, self.soc.name, self._folders, self._defines)
+        kernel = build([self._source, header], op.entry, self.soc.name, self._folders, self._defines,
+                       optimize=self._optimize)  # fmt: skip
         self._kernels[tuple(dtypes.items()), key] = kernel
         return kernel
 

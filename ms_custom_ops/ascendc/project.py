@@ -31,13 +31,14 @@ def load_project(
     soc: str | None = None,
     include_dirs: Iterable[str | os.PathLike] = (),
     defines: Iterable[str] = (),
+    optimize: bool = True,
 ) -> Project:
     """The ops of the project in ``folder``.
 
     ``folder`` holds ``op_host`` and ``op_kernel``, itself or in folders of its own (one for each op). Of an ``op_host``
     the sources directly in it are compiled, with this project's headers for the vendor's names. ``soc``: a chip of
     :func:`ms_custom_ops.soc.list_socs`, None the current one; ``include_dirs`` and ``defines`` ("NAME=VALUE") are for
-    both sides.
+    both sides; ``optimize`` is that of :func:`build`.
 
     Where there is one ``op_host`` it is compiled now; of several, each when one of its ops is first asked for. Raises
     AscendcBuildError: no ``op_host``, or the line the compiler refuses; where other sources compile, that is a warning,
@@ -50,7 +51,7 @@ def load_project(
         accepted = "a folder with op_host/*.cpp in it or below"
         raise AscendcBuildError(describe("ascendc.load_project", "folder", str(root), accepted))
     folders = [Path(path).absolute() for path in include_dirs]
-    project = Project(root, chip, [_Group(root, host, folders, tuple(defines), chip) for host in hosts])
+    project = Project(root, chip, [_Group(root, host, folders, tuple(defines), chip, optimize) for host in hosts])
     if len(hosts) == 1:
         project.all()
     return project
@@ -75,8 +76,10 @@ def _hosts(root: Path) -> list[Path]:
 class _Group:
     """The ops of one op_host folder."""
 
-    def __init__(self, root: Path, host: Path, folders: Sequence[Path], defines: tuple[str, ...], chip: Soc):
+    def __init__(self, root: Path, host: Path, folders: Sequence[Path], defines: tuple[str, ...], chip: Soc,
+                 optimize: bool = True):  # fmt: skip
         self.root, self.folder, self.defines, self.chip = root, host, defines, chip
+        self.optimize = optimize
         self.sources = sorted(path for path in host.iterdir() if path.suffix in _SOURCES)
         self.folders = [*folders, *self._around(host)]
         self._lock = threading.Lock()
@@ -110,7 +113,9 @@ class _Group:
             )
             library = HostLibrary(path)
             ops = {
-                name: AscendcOp(library, op, self.chip, self._kernel(op.entry), folders, self.defines)
+                name: AscendcOp(
+                    library, op, self.chip, self._kernel(op.entry), folders, self.defines, self.optimize
+                )  # fmt: skip
                 for name, op in library.ops.items()
             }
             for source, error in failed.items():

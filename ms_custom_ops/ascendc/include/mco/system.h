@@ -126,7 +126,9 @@ inline void DisableDmaAtomic(mco_asc::Where where = mco_asc::Where::here()) { Se
 // Caches hold nothing back here; a loop that looks at GM lets other cores go on.
 template <class T, CacheLine line = CacheLine::SINGLE_CACHE_LINE, DcciDst destination = DcciDst::CACHELINE_ALL>
 inline void DataCacheCleanAndInvalid(const GlobalTensor<T>&) {
+#ifndef MCO_ASC_NO_PAUSE  // kernels that do not wait in loops: their blocks run in order on one thread
   mco_asc_pause();
+#endif
 }
 template <class T, CacheLine line = CacheLine::SINGLE_CACHE_LINE, DcciDst destination = DcciDst::CACHELINE_ALL>
 inline void DataCacheCleanAndInvalid(const LocalTensor<T>&) {}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The files of an exported project."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from ms_custom_ops.errors import ExportError
+from ms_custom_ops.exporter import glue, host, texts
+from ms_custom_ops.exporter.kernel import CaseFacts, KernelCase, kernel_source
+from ms_custom_ops.exporter.model import Subject, check
+
+PROGRAMS = "programs"
+RESERVED = ("workspace", "tiling")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A project on disk. ``facts`` by case."""
+
+    subject: Subject
+    folder: Path
+    facts: dict[str, CaseFacts]
+
+    @property
+    def kernel(self) -> Path:
+        """The source of the kernel."""
+        return self.folder / "op_kernel" / f"{self.subject.entry}.cpp"
+
+
+def write(subject: Subject, folder: Path) -> Exported:
+    """Writes the project of ``subject`` into ``folder``, which is new or empty.
+
+    Raises:
+        ExportError: an instruction that cannot go to the chip, with its line; a folder that holds something.
+    """
+    check(subject)
+    if folder.exists() and any(folder.iterdir()):
+        raise ExportError(f"export: folder is {folder} with files in it; accepted: a new or an empty one")
+    parameters = _parameters(subject)
+    cases = [KernelCase(case.name, key, case.program, tuple(parameters[t.name] for t in (*case.inputs, *case.outputs)))
+             for key, case in enumerate(subject.cases, 1)]  # fmt: skip
+    note = (f"{subject.type} for {subject.soc}, exported from the TIK kernel {subject.origin}.\n"
+            "Comments name the line of the kernel that a statement comes from. One function for each traced case; the\n"
+            "tiling key chooses.")  # fmt: skip
+    header = "" if not host.runtime(subject) else ""
+    source = kernel_source(subject.entry, list(parameters.values()), cases, note)
+    files = {
+        f"op_kernel/{subject.entry}.cpp": header + source.text,
+        f"op_host/{subject.entry}.cpp": host.host_source(subject),
+        f"op_host/{subject.entry}_tiling.h": host.tiling_header(subject),
+        f"op_host/{subject.entry}_cases.h": host.cases_header(subject, source.facts),
+        f"{subject.entry}.json": json.dumps(texts.msopgen(subject), indent=2) + "\n",
+        "CMakeLists.txt": texts.cmake(subject),
+        "README.md": texts.readme(subject, source.facts),
+        f"test_{subject.entry}.py": texts.golden_test(subject),
+        f"{subject.entry}_mindspore.py": glue.custom_op(subject),
+        **glue.package(subject, source.text, source.facts),
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    store = folder / PROGRAMS
+    store.mkdir()
+    for case in subject.cases:
+        (store / f"{case.name}.program").write_bytes(case.program.to_bytes())
+    return Exported(subject, folder, source.facts)
+
+
+def _parameters(subject: Subject) -> dict[str, str]:
+    """C++ name of each tensor, in the order of the kernel's parameters."""
+    names = [p.name for p in (*subject.inputs, *subject.outputs)]
+    for name in names:
+        if not name.isidentifier() or name in RESERVED:
+            raise ExportError(f"{subject.name}: name of a tensor is {name!r}; accepted: a name of C++ that is none of "
+                              f"{', '.join(RESERVED)}")  # fmt: skip
+    return {name: name for name in names}
+
+
+def replace(subject: Subject, folder: Path) -> Exported:
+    """As :func:`write`, over an earlier export into the same folder."""
+    if folder.exists():
+        known = {f"{subject.entry}.json", "op_host", "op_kernel"}
+        if not known <= {path.name for path in folder.iterdir()}:
+            raise ExportError(
+                f"export: folder is {folder}, no export of {subject.name}; accepted: an earlier export, or a new folder"
+            )
+        shutil.rmtree(folder)
+    return write(subject, folder)

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Exported kernels: their bits, their flags, what is refused."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import export_kernels as kernels
+import pytest
+from click.testing import CliRunner
+
+import ms_custom_ops as mco
+from ms_custom_ops.cli import main
+from ms_custom_ops.errors import ExportError
+from ms_custom_ops.exporter import op_subject, program_subject, write
+from ms_custom_ops.exporter.cores import parts_of
+from ms_custom_ops.exporter.proof import prove, prove_kernel
+from ms_custom_ops.program.text import parse
+from ms_custom_ops.registry import get_op, load_registry
+
+CHIPS = ("Ascend310P3", "Ascend910B1")
+compiled = pytest.mark.skipif(not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="no C++ compiler")
+
+
+def exported(kernel, soc: str, folder: Path):
+    program = mco.trace(kernel, soc=soc)
+    return write(program_subject([("traced", program)], program.name, kernel.__name__), folder / "out")
+
+
+def text_of(kernel, soc: str, folder: Path) -> str:
+    return exported(kernel, soc, folder).kernel.read_text()
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("name", "soc"),
+    [
+        ("doubled", "Ascend310P3"),
+        ("own_flags", "Ascend910B1"),
+        ("product", "Ascend910B1"),
+        ("overlapped", "Ascend310P3"),
+    ],
+)
+def test_kernels_have_the_bits_of_tik(name, soc, tmp_path):
+    result = exported(getattr(kernels, name), soc, tmp_path)
+    program = result.subject.cases[0].program
+    assert prove_kernel(result.kernel, result.subject.entry, program, result.facts["traced"]) == ""
+
+
+@compiled
+def test_input_scalars_are_tiling_data(tmp_path):
+    result = exported(kernels.scaled, "Ascend910B1", tmp_path)
+    assert "GET_TILING_DATA" in result.kernel.read_text()
+    rows = prove(result.folder, "scaled", "Ascend910B1")
+    assert [(row.equal, row.different) for row in rows] == [(True, "")]
+
+
+@compiled
+def test_an_op_leaves_by_the_command_and_is_proven(tmp_path):
+    out = tmp_path / "project"
+    arguments = ["export", "bwd_dtrap_ddt", "--soc", "Ascend910B1", "--case", "small", "--out", str(out), "--prove"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0, result.output
+    assert "small: every bit is equal" in result.output
+    names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    package = "ms_custom_ops_package/ops/ascendc"
+    assert names == {
+        "op_kernel/bwd_dtrap_ddt.cpp", "op_host/bwd_dtrap_ddt.cpp", "op_host/bwd_dtrap_ddt_tiling.h",
+        "op_host/bwd_dtrap_ddt_cases.h", "bwd_dtrap_ddt.json", "CMakeLists.txt", "README.md", "test_bwd_dtrap_ddt.py",
+        "bwd_dtrap_ddt_mindspore.py", "programs/small.program",
+        f"{package}/aclnn_src/bwd_dtrap_ddt/CMakeLists.txt", f"{package}/ms_glue/bwd_dtrap_ddt/bwd_dtrap_ddt.cc",
+        f"{package}/ms_glue/bwd_dtrap_ddt/bwd_dtrap_ddt_op.yaml",
+        *(f"{package}/aclnn_src/bwd_dtrap_ddt/op_host/bwd_dtrap_ddt_{part}"
+          for part in ("cases.h", "tiling.h", "tiling.cpp", "proto.cpp", "def.cpp")),
+        f"{package}/aclnn_src/bwd_dtrap_ddt/op_kernel/bwd_dtrap_ddt.cpp",
+    }  # fmt: skip
+
+
+def test_flags_are_those_that_tiles_need_and_no_others(tmp_path):
+    text = text_of(kernels.doubled, "Ascend910B1", tmp_path)
+    events = re.findall(r"SetFlag<HardEvent::(\w+)>", text)
+    assert sorted(events) == [
+        "MTE2_V",
+        "MTE3_MTE2",
+        "V_MTE3",
+    ]  # what is stored has been computed: it may be loaded over
+    assert "PIPE_ALL" not in text
+    assert text.count("WaitFlag") == len(events)
+
+
+def test_flags_of_the_kernel_stay(tmp_path):
+    text = text_of(kernels.own_flags, "Ascend910B1", tmp_path)
+    assert re.findall(r"(Set|Wait)Flag<HardEvent::(\w+)>\((\d)\)", text) == [
+        ("Set", "MTE2_V", "3"), ("Wait", "MTE2_V", "3"), ("Set", "V_MTE3", "0"), ("Wait", "V_MTE3", "0"),
+    ]  # fmt: skip
+
+
+def test_split_cores_meet_at_flags_over_gm(tmp_path):
+    text = text_of(kernels.product, "Ascend910B1", tmp_path)
+    assert "KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_1)" in text
+    cube, vector = (text[text.index(f"inline void Traced{core}(") :] for core in ("Cube", "Vector"))
+    cube = cube[: cube.index("\n}\n")]
+    vector = vector[: vector.index("\n}\n")]
+    assert "Mmad" in cube and "Mmad" not in vector and "Max(" in vector and "Max(" not in cube
+    sets = [re.findall(r"CrossCoreSetFlag<2, (\w+)>\((\d)\)", part) for part in (cube, vector)]
+    waits = [re.findall(r"CrossCoreWaitFlag\((\d)\)", part) for part in (cube, vector)]
+    assert [number for _, number in sets[0]] == waits[1] and [number for _, number in sets[1]] == waits[0]
+    assert {pipe for pipe, _ in sets[0]} == {"PIPE_FIX"} and {pipe for pipe, _ in sets[1]} == {"PIPE_MTE2"}
+
+
+def test_one_core_has_no_flags_between_cores(tmp_path):
+    text = text_of(kernels.doubled, "Ascend310P3", tmp_path)
+    assert "CrossCore" not in text and "ASCEND_IS" not in text
+
+
+def test_lines_of_the_kernel_stand_beside_their_statements(tmp_path):
+    text = text_of(kernels.doubled, "Ascend910B1", tmp_path)
+    assert re.search(
+        r"Muls\(tile, tile, half\(2\.0f\), 128, 1, .*// export_kernels\.py:\d+ t\.vec_muls\(128, tile", text
+    )
+    assert re.search(r"for \(int32_t j = 0; j < 4; \+\+j\) \{  // export_kernels\.py", text)
+
+
+def test_tensors_keep_their_addresses(tmp_path):
+    program = mco.trace(kernels.product, soc="Ascend910B1")
+    text = text_of(kernels.product, "Ascend910B1", tmp_path)
+    places = re.findall(r"> (\w+) = \w+\.GetWithOffset<\w+>\(\d+, (\d+)\)", text)
+    assert places == [(b.name, str(b.address)) for b in program.buffers if b.scope not in ("gm", "smask")]
+
+
+LOOP = """
+program "p" soc="Ascend910B1" saturate=0 split_cores=1
+scope ub 196608
+scalar %i : int32 loop
+tensor %x : float32[1024] gm input bytes=4096
+tensor %y : float32[1024] gm output bytes=4096
+tensor %a : float32[64] ub local bytes=256 at 0
+tensor %b : float32[64] ub local bytes=256 at 256
+inputs %x
+outputs %y
+body
+  alloc %a
+  alloc %b
+  vector data_move %a[0], %x[0] (nburst=1, burst=256, src_gap=0, dst_gap=0)
+  for %i in 0 .. 4
+    vector vadd %b[0], %a[0], %a[0] (mask0=64, mask1=0, repeat=1, dst_blk=32, dst_rep=256, src0_blk=32, src0_rep=256, src1_blk=32, src1_rep=256) {mask_kind=0}
+    vector vadd %b[0], %b[0], %b[0] (mask0=64, mask1=0, repeat=1, dst_blk=32, dst_rep=256, src0_blk=32, src0_rep=256, src1_blk=32, src1_rep=256) {mask_kind=0}
+    vector data_move %y[(%i * 64)], %b[0] (nburst=1, burst=256, src_gap=0, dst_gap=0)
+"""  # noqa: E501
+
+
+def test_a_flag_of_an_earlier_round_is_found_and_given_once():
+    waits = {(w.before[1], w.after[1]) for w in parts_of(parse(LOOP)).waits}
+    assert waits == {("MTE2", "V"), ("V", "MTE3"), ("MTE3", "V")}
+
+
+@pytest.mark.parametrize(
+    ("kernel", "soc", "message"),
+    [
+        (
+            kernels.turned,
+            "Ascend310P3",
+            r"v4dtrans: it is an instruction without a call .* \[.*export_kernels.py:\d+\]",
+        ),
+        (kernels.doubled, "Ascend910A", r"doubled: chip is Ascend910A; accepted: a chip of 910B, 910_93, 310P"),
+    ],
+)
+def test_what_cannot_go_is_refused_by_name_and_line(kernel, soc, message, tmp_path):
+    with pytest.raises(ExportError, match=message):
+        exported(kernel, soc, tmp_path)
+    assert not (tmp_path / "out" / "op_kernel").exists()
+
+
+def test_a_folder_with_files_is_refused(tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").write_text("")
+    with pytest.raises(ExportError, match="folder is .* with files in it; accepted: a new or an empty one"):
+        exported(kernels.doubled, "Ascend910B1", tmp_path)
+
+
+def test_an_unknown_case_is_refused():
+    with pytest.raises(ExportError, match="bwd_dtrap_ddt: case is huge; accepted on Ascend910B1: small, ragged"):
+        op_subject(get_op("bwd_dtrap_ddt"), "Ascend910B1", ["huge"])
+
+
+def test_the_function_takes_programs(tmp_path):
+    program = mco.trace(kernels.doubled, soc="Ascend910B1")
+    result = mco.export(program, tmp_path / "one", name="twice")
+    assert result.kernel.name == "twice.cpp" and result.facts["traced"].blocks == 2
+    with pytest.raises(ExportError, match="export: Programs are none; accepted: at least one"):
+        mco.export({}, tmp_path / "none")
+
+
+@pytest.mark.nightly
+@compiled
+@pytest.mark.parametrize("soc", CHIPS)
+@pytest.mark.parametrize("name", list(load_registry().ops))
+def test_every_case_of_every_op(name, soc, tmp_path):
+    subject = op_subject(get_op(name), soc)
+    result = write(subject, tmp_path / "out")
+    rows = prove(result.folder, subject.entry, soc, name)
+    assert len(rows) == len(subject.cases)
+    assert not [(row.case, row.different) for row in rows if not row.equal]
+
+
+def shown(text: str) -> str:
+    """Without the places of lines, which move."""
+    return re.sub(r"\.py:\d+ ", ".py ", text)
+
+
+def test_the_page_shows_what_is_exported(tmp_path):
+    program = mco.trace(kernels.doubled, soc="Ascend910B1")
+    result = write(program_subject([("traced", program)], "doubled", "export_kernels.py:doubled"), tmp_path / "out")
+    page = Path(__file__).parents[2] / "docs" / "export" / "doubled.cpp"
+    assert shown(page.read_text()) == shown(result.kernel.read_text())
+
+
+def test_flash_attention_is_short_enough_to_read():
+    pages = Path(__file__).parents[2] / "docs" / "export"
+    assert len((pages / "flash_attention_310p3.cpp").read_text().splitlines()) <= 400
