@@ -8,12 +8,13 @@ keeps the best ``count`` of them, and puts these in order at the end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from ms_custom_ops.errors import BudgetError
 from ms_custom_ops.soc.support import codes, column
 from ms_custom_ops.soc.table import CUBE_BLOCK, Soc
 from ms_custom_ops.tiling.budget import BufferSpec, align, fits, table
+from ms_custom_ops.tiling.choice import tuned_choice
 from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, I32_BLOCK, SparseProblem
 from ms_custom_ops.tiling.split import CoreSplit
 
@@ -69,6 +70,13 @@ class IndexerPlan:
     def candidates(self) -> int:
         """Places for candidates, a whole number of repeats."""
         return candidate_places(self.problem, self.count, self.chunk, self.order)
+
+
+@dataclass(frozen=True)
+class _Asked(SparseProblem):
+    """What a choice is stored for."""
+
+    count: int = 0
 
 
 def most_keys(p: SparseProblem) -> int:
@@ -174,16 +182,44 @@ def _shapes(p: SparseProblem) -> Iterator[tuple[int, int]]:
             yield tile, chunk
 
 
+def _choices(p: SparseProblem, count: int, soc: Soc) -> list[dict[str, int]]:
+    """Tiles and selections of the best order that has any, for tune."""
+    for order in orders(p, soc):
+        found = [
+            {"tile": tile, "chunk": chunk}
+            for tile, chunk in _shapes(p)
+            if fits(indexer_buffers(p, count, order, tile, chunk), soc)
+        ]
+        if found:
+            return found
+    return []
+
+
+def _order_of(p: SparseProblem, count: int, soc: Soc, tile: int, chunk: int) -> str:
+    """The best order in which a tile and a selection fit, else the last."""
+    have = orders(p, soc)
+    return next((o for o in have if fits(indexer_buffers(p, count, o, tile, chunk), soc)), have[-1])
+
+
 def plan_indexer(p: SparseProblem, count: int, soc: Soc) -> IndexerPlan:
     """Best order of the chip that fits; widest tile, then the longest selection, that has at least as many new keys as
-    kept ones, or the longest of all; BudgetError when nothing fits."""
+    kept ones, or the longest of all; or what tune found. BudgetError when nothing fits."""
+    split = CoreSplit(p.q_rows, soc.core_count)
+
+    def buffers_of(tile: int, chunk: int) -> tuple[BufferSpec, ...]:
+        return indexer_buffers(p, count, _order_of(p, count, soc, tile, chunk), tile, chunk)
+
+    found = tuned_choice("lightning_indexer", _Asked(**asdict(p), count=count), soc,
+                         lambda: _choices(p, count, soc), buffers_of)  # fmt: skip
+    if found is not None:
+        order = _order_of(p, count, soc, **found)
+        return IndexerPlan(p, soc, count, order, align(p.q_heads), **found, buffers=buffers_of(**found), split=split)
     buffers: tuple[BufferSpec, ...] = ()
     for order in orders(p, soc):
         best: IndexerPlan | None = None
         for tile, chunk in _shapes(p):
             buffers = indexer_buffers(p, count, order, tile, chunk)
             if fits(buffers, soc) and (best is None or chunk > best.chunk):
-                split = CoreSplit(p.q_rows, soc.core_count)
                 best = IndexerPlan(p, soc, count, order, align(p.q_heads), tile, chunk, buffers, split)
                 if chunk >= best.kept:
                     return best

@@ -9,12 +9,14 @@ here; the public functions fill smaller chunks up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ms_custom_ops.errors import BudgetError, TilingError
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
+from ms_custom_ops.tiling.choice import tuned_choice
 from ms_custom_ops.tiling.segsum_moves import Window, panel_windows
 from ms_custom_ops.tiling.split import CoreSplit, vector_cores
 
@@ -23,6 +25,8 @@ GROUP = CUBE_BLOCK
 MIN_CHUNK, MAX_CHUNK = CUBE_BLOCK, 256
 _F32_BLOCK = BLOCK_BYTES // DTYPE_BYTES["float32"]
 _PANELS = (128, 64, 48, 32, 16)
+_GROUPS = (16, 8, 4, 2, 1)
+"""Chunks of a task, and of a tile, that tune tries."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,9 @@ class SegsumPlan:
         return divmod(count, self.tile)
 
 
+BuffersOf = Callable[[SegsumProblem, int, int, int], tuple[BufferSpec, ...]]
+
+
 def group_size(chunks: int, soc: Soc) -> int:
     """Chunks per task: as many as a transpose turns, fewer where cores would stay idle."""
     return max(1, min(GROUP, -(-chunks // vector_cores(soc))))
@@ -163,43 +170,66 @@ def _check(p: SegsumProblem) -> None:
         raise TilingError(f"segment sums: chunk_size is {p.chunk}; accepted: {MIN_CHUNK} to {MAX_CHUNK}")
 
 
-def shapes(p: SegsumProblem, soc: Soc, buffers_of, group: int) -> Iterator[tuple[int, int, int]]:
+def _fitting(
+    p: SegsumProblem, soc: Soc, buffers_of: BuffersOf, group: int, tiles: Sequence[int]
+) -> Iterator[tuple[int, int, int]]:
     """(tile, panel, pad) that fit: the whole matrix or else the highest panel, since panels cost instructions; rows
     apart, since conflicts in the banks cost more than moves; of it as many chunks as fit."""
     for panel in [p.pitch, *(h for h in _PANELS if h < p.pitch)]:
         for pad in p.pads:
-            for tile in range(group, 0, -1):
-                if fits(buffers_of(p, tile, panel, pad), soc):
+            for tile in tiles:
+                if tile <= group and fits(buffers_of(p, tile, panel, pad), soc):
                     yield tile, panel, pad
 
 
-def _choose(p: SegsumProblem, soc: Soc, buffers_of, group: int) -> tuple[int, int, int]:
-    """The first of :func:`shapes`."""
-    found = next(shapes(p, soc, buffers_of, group), None)
+def _choose(p: SegsumProblem, soc: Soc, buffers_of: BuffersOf, group: int) -> tuple[int, int, int]:
+    """The first of :func:`_fitting`."""
+    found = next(_fitting(p, soc, buffers_of, group, range(group, 0, -1)), None)
     if found is not None:
         return found
     smallest = buffers_of(p, 1, _PANELS[-1], 0)
     raise BudgetError(f"segment sums: chunk_size {p.chunk} does not fit {soc.name}:\n{table(smallest, soc)}")
 
 
-def _plan(p: SegsumProblem, soc: Soc, buffers_of) -> SegsumPlan:
+def _choices(p: SegsumProblem, soc: Soc, buffers_of: BuffersOf) -> list[dict[str, int]]:
+    """What tune may try: plans whose tiles have other buffers, each once."""
+    found: dict[tuple[Any, ...], dict[str, int]] = {}
+    for group in sorted({group_size(p.chunks, soc), *_GROUPS}, reverse=True):
+        for tile, panel, pad in _fitting(p, soc, buffers_of, group, sorted({group, *_GROUPS}, reverse=True)):
+            key = group, buffers_of(p, tile, panel, pad)
+            found.setdefault(key, {"group": group, "tile": tile, "panel": panel, "pad": pad})
+    return list(found.values())
+
+
+def _plan(op: str, p: SegsumProblem, soc: Soc, buffers_of: BuffersOf) -> SegsumPlan:
     _check(p)
-    group = group_size(p.chunks, soc)
-    tile, panel, pad = _choose(p, soc, buffers_of, group)
+    found = tuned_choice(
+        op,
+        p,
+        soc,
+        lambda: _choices(p, soc, buffers_of),
+        lambda group, tile, panel, pad: buffers_of(p, tile, panel, pad),
+    )
+    if found is not None:
+        group, tile, panel, pad = (found[name] for name in ("group", "tile", "panel", "pad"))
+    else:
+        group = group_size(p.chunks, soc)
+        tile, panel, pad = _choose(p, soc, buffers_of, group)
     split = CoreSplit(-(-p.chunks // group), vector_cores(soc))
     return SegsumPlan(p, soc, group, tile, panel, pad, buffers_of(p, tile, panel, pad), split)
 
 
-def plan_backward(p: SegsumProblem, soc: Soc) -> SegsumPlan:
+def plan_backward(p: SegsumProblem, soc: Soc, op: str = "bwd_segsum_dadt") -> SegsumPlan:
     """Plan of bwd_segsum_dadt and bwd_dadt_fused. Raises TilingError, BudgetError."""
-    return _plan(p, soc, backward_buffers)
+    return _plan(op, p, soc, backward_buffers)
 
 
 def plan_cumsum(p: SegsumProblem, soc: Soc) -> SegsumPlan:
     """Plan of bwd_dadt_cumsum. Raises TilingError, BudgetError."""
-    return _plan(p, soc, lambda problem, tile, panel, pad: cumsum_buffers(problem))
+    return _plan("bwd_dadt_cumsum", p, soc, lambda problem, tile, panel, pad: cumsum_buffers(problem))
 
 
 def plan_forward(p: SegsumProblem, soc: Soc, with_decay: bool) -> SegsumPlan:
     """Plan of dacs_segsum, and of segsum_decay ``with_decay``. Raises TilingError, BudgetError."""
-    return _plan(p, soc, lambda problem, tile, panel, pad: forward_buffers(problem, tile, panel, with_decay))
+    op = "segsum_decay" if with_decay else "dacs_segsum"
+    return _plan(op, p, soc, lambda problem, tile, panel, pad: forward_buffers(problem, tile, panel, with_decay))

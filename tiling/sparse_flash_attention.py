@@ -6,11 +6,13 @@ One query row of one key head is a task; its heads are the rows of the cube tile
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ms_custom_ops.errors import BudgetError
 from ms_custom_ops.soc.table import CUBE_BLOCK, Soc
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
+from ms_custom_ops.tiling.choice import tuned_choice
 from ms_custom_ops.tiling.sparse_flash_attention_problem import SparseProblem, gather_buffers, largest_chunk
 from ms_custom_ops.tiling.split import CoreSplit
 
@@ -149,40 +151,61 @@ def _halved(start: int) -> list[int]:
     return out
 
 
-def plan_forward(p: SparseProblem, soc: Soc) -> SparsePlan:
-    """Most heads per tile, then the widest product; BudgetError when nothing fits."""
-    buffers: tuple[BufferSpec, ...] = ()
+def _forward_choices(p: SparseProblem, soc: Soc) -> Iterator[dict[str, int]]:
+    """What fits: most heads per tile, then the widest product."""
     for m in _heads(p):
         depth, width = _cube_chunks(p, soc, m)
         for w in _halved(width):
-            buffers = forward_buffers(p, m, depth, w)
-            if depth and fits(buffers, soc):
-                return SparsePlan(p, soc, m, depth, w, 0, 0, buffers, CoreSplit(p.q_rows * p.kv_heads, soc.core_count))
-    raise BudgetError(
-        f"sparse_flash_attention: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits {soc.name}:\n"
-        f"{table(buffers, soc)}"
-    )
+            if depth and fits(forward_buffers(p, m, depth, w), soc):
+                yield {"head_rows": m, "depth_chunk": depth, "value_chunk": w}
 
 
-def plan_backward(p: SparseProblem, soc: Soc, deterministic: bool) -> SparsePlan:
-    """Most heads per tile, then the widest rows of kv gradients (each row is one move per token).
+def plan_forward(p: SparseProblem, soc: Soc) -> SparsePlan:
+    """Most heads per tile, then the widest product, or what tune found; BudgetError when nothing fits."""
+    op = "sparse_flash_attention"
 
-    Deterministic: one task per sequence, so that the additions to a key have one order; TND has one task more, the
-    rows behind the last sequence. Otherwise one task per query row. BudgetError when nothing fits.
-    """
-    buffers: tuple[BufferSpec, ...] = ()
-    tasks = p.batch + int(p.packed) if deterministic else p.q_rows
+    def buffers_of(head_rows: int, depth_chunk: int, value_chunk: int) -> tuple[BufferSpec, ...]:
+        return forward_buffers(p, head_rows, depth_chunk, value_chunk)
+
+    found = tuned_choice(op, p, soc, lambda: list(_forward_choices(p, soc)), buffers_of)
+    choice = found or next(_forward_choices(p, soc), None)
+    if choice is None:
+        depth, width = (max(x, CUBE_BLOCK) for x in _cube_chunks(p, soc, CUBE_BLOCK))
+        smallest = table(buffers_of(CUBE_BLOCK, depth, min(width, CUBE_BLOCK)), soc)
+        raise BudgetError(f"{op}: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits {soc.name}:\n{smallest}")
+    split = CoreSplit(p.q_rows * p.kv_heads, soc.core_count)
+    return SparsePlan(p, soc, **choice, kv_tokens=0, kv_width=0, buffers=buffers_of(**choice), split=split)
+
+
+def _backward_choices(p: SparseProblem, soc: Soc) -> Iterator[dict[str, int]]:
+    """What fits: most heads per tile, then the widest rows of kv gradients (each row is one move per token)."""
     for m in _heads(p):
         depth, width = _cube_chunks(p, soc, m)
         for kv in _halved(max(p.head_dim, p.value_dim, p.rope_dim)):
             for tokens in _halved(p.columns):
                 for w in _halved(width):
-                    buffers = backward_buffers(p, soc, m, depth, w, tokens, kv)
-                    if depth and fits(buffers, soc):
-                        return SparsePlan(
-                            p, soc, m, depth, w, tokens, kv, buffers, CoreSplit(tasks, soc.core_count), deterministic
-                        )
-    raise BudgetError(
-        f"sparse_flash_attention_grad: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits "
-        f"{soc.name}:\n{table(buffers, soc)}"
-    )
+                    if depth and fits(backward_buffers(p, soc, m, depth, w, tokens, kv), soc):
+                        yield {"head_rows": m, "depth_chunk": depth, "value_chunk": w, "kv_tokens": tokens,
+                               "kv_width": kv}  # fmt: skip
+
+
+def plan_backward(p: SparseProblem, soc: Soc, deterministic: bool) -> SparsePlan:
+    """Most heads per tile, then the widest rows of kv gradients, or what tune found.
+
+    Deterministic: one task per sequence, so that the additions to a key have one order; TND has one task more, the
+    rows behind the last sequence. Otherwise one task per query row. BudgetError when nothing fits.
+    """
+    op = "sparse_flash_attention_grad"
+
+    def buffers_of(head_rows: int, depth_chunk: int, value_chunk: int, kv_tokens: int, kv_width: int):
+        return backward_buffers(p, soc, head_rows, depth_chunk, value_chunk, kv_tokens, kv_width)
+
+    tasks = p.batch + int(p.packed) if deterministic else p.q_rows
+    found = tuned_choice(op, p, soc, lambda: list(_backward_choices(p, soc)), buffers_of)
+    choice = found or next(_backward_choices(p, soc), None)
+    if choice is None:
+        depth, width = (max(x, CUBE_BLOCK) for x in _cube_chunks(p, soc, CUBE_BLOCK))
+        smallest = table(buffers_of(CUBE_BLOCK, depth, min(width, CUBE_BLOCK), CUBE_BLOCK, CUBE_BLOCK), soc)
+        raise BudgetError(f"{op}: no tile of D={p.head_dim} Dv={p.value_dim} {p.dtype} fits {soc.name}:\n{smallest}")
+    split = CoreSplit(tasks, soc.core_count)
+    return SparsePlan(p, soc, **choice, buffers=buffers_of(**choice), split=split, deterministic=deterministic)

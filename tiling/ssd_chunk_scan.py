@@ -8,12 +8,13 @@ so the plan takes the largest divisor of ``chunk_size`` whose buffers fit the ch
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ms_custom_ops.errors import BudgetError
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
 from ms_custom_ops.tiling.budget import BufferSpec, align, fits, table
+from ms_custom_ops.tiling.choice import tuned_choice
 from ms_custom_ops.tiling.split import CoreSplit
 
 LANES = VECTOR_REPEAT_BYTES // 4
@@ -170,21 +171,35 @@ def backward_buffers(p: ScanProblem, block: int, columns: int) -> tuple[BufferSp
     )
 
 
+BuffersOf = Callable[[ScanProblem, int, int], tuple[BufferSpec, ...]]
+
+
 def _divisors(value: int) -> list[int]:
     """Divisors of ``value`` that are multiples of 16, the largest first."""
     return [d for d in range(value, 0, -CUBE_BLOCK) if value % d == 0]
 
 
-def _plan(p: ScanProblem, soc: Soc, buffers_of: Callable[[ScanProblem, int, int], tuple[BufferSpec, ...]]) -> ScanPlan:
+def _fitting(p: ScanProblem, soc: Soc, buffers_of: BuffersOf) -> Iterator[dict[str, int]]:
+    """Longest block first, then most columns."""
     for block in _divisors(p.chunk_size):
         for columns in _divisors(p.state):
-            buffers = buffers_of(p, block, columns)
-            if fits(buffers, soc):
-                return ScanPlan(p, soc, block, columns, buffers, CoreSplit(p.tasks, soc.core_count))
-    raise BudgetError(
-        f"{p.op}: no block of chunk_size {p.chunk_size} with P = {p.size}, N = {p.state} {p.dtype} fits "
-        f"{soc.name}; the smallest:\n{table(buffers, soc)}"
+            if fits(buffers_of(p, block, columns), soc):
+                yield {"block": block, "columns": columns}
+
+
+def _plan(p: ScanProblem, soc: Soc, buffers_of: BuffersOf) -> ScanPlan:
+    found = tuned_choice(
+        p.op, p, soc, lambda: list(_fitting(p, soc, buffers_of)), lambda block, columns: buffers_of(p, block, columns)
     )
+    choice = found or next(_fitting(p, soc, buffers_of), None)
+    if choice is None:
+        smallest = buffers_of(p, CUBE_BLOCK, CUBE_BLOCK)
+        raise BudgetError(
+            f"{p.op}: no block of chunk_size {p.chunk_size} with P = {p.size}, N = {p.state} {p.dtype} fits "
+            f"{soc.name}; the smallest:\n{table(smallest, soc)}"
+        )
+    buffers = buffers_of(p, **choice)
+    return ScanPlan(p, soc, **choice, buffers=buffers, split=CoreSplit(p.tasks, soc.core_count))
 
 
 def plan_forward(p: ScanProblem, soc: Soc) -> ScanPlan:

@@ -30,4 +30,4 @@ def bwd_dadt_fused(call: KernelCall) -> Any:
     matrices = call["dSSdA"]
     b, h, n, chunk, _ = matrices.shape
     problem = SegsumProblem(b * h * n, n, chunk, matrices.dtype, has_lengths="lengths" in call)
-    return FusedBackward(call, plan_backward(problem, call.soc)).build()
+    return FusedBackward(call, plan_backward(problem, call.soc, call.op)).build()

@@ -36,4 +36,4 @@ def bwd_segsum_dadt(call: KernelCall) -> Any:
     b, h, n, chunk, _ = matrices.shape
     dtypes = matrices.dtype, call["ddt"].dtype
     problem = SegsumProblem(b * h * n, n, chunk, *dtypes, query_major, "lengths" in call)
-    return SegsumBackward(call, plan_backward(problem, call.soc)).build()
+    return SegsumBackward(call, plan_backward(problem, call.soc, call.op)).build()

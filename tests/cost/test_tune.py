@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from ms_custom_ops import tuned, tuning
 from ms_custom_ops.cli import main
 from ms_custom_ops.commands._subject import Wanted, chosen_case
-from ms_custom_ops.compiler import describe_call
+from ms_custom_ops.compiler import describe_call, trace_call
 from ms_custom_ops.config import config
 from ms_custom_ops.errors import TilingError
 from ms_custom_ops.registry import get_op
@@ -85,9 +85,10 @@ def test_a_dask_cluster(folder):
 
 
 def test_what_is_refused(folder):
-    found = CliRunner().invoke(main, ["tune", "dacs_segsum", "--soc", SOC])
+    found = CliRunner().invoke(main, ["tune", "bwd_dtrap_ddt", "--soc", SOC])
     assert (
-        "dacs_segsum: plan is one without choices; accepted: an op whose plan asks ms_custom_ops.tuned" in found.output
+        "bwd_dtrap_ddt: plan is one without choices; accepted: an op whose plan asks ms_custom_ops.tuned"
+        in found.output
     )
     (folder / "tuned").mkdir()
     (folder / "tuned/flash_attention.json").write_text("[]")
@@ -104,3 +105,51 @@ def test_a_stored_tile_that_does_not_fit_is_named(folder):
     tuned.store("flash_attention", trial.problem, {"choice": {"q_block": 128, "kv_block": 128}, "cycles": 1})
     with pytest.raises(BudgetError, match="the stored tile 128x128 does not fit .*--forget drops this one"):
         plan_forward(problem, _soc())
+
+
+OTHERS = {
+    "bwd_dadt_cumsum": ("one_chunk", "S=64", "group"),
+    "bwd_dadt_fused": ("one_chunk", "N=2,C=64", "panel"),
+    "bwd_segsum_dadt": ("one_chunk", "N=2,C=64", "panel"),
+    "dacs_segsum": ("one_chunk", "S=64", "group"),
+    "lightning_indexer": ("causal_small", "S2=300", "chunk"),
+    "segsum_decay": ("one_chunk", "S=64", "group"),
+    "sparse_flash_attention": ("causal_small", "S1=2", "value_chunk"),
+    "sparse_flash_attention_grad": ("causal_small", "S1=2", "kv_width"),
+    "ssd_chunk_scan": ("packed", "S=96", "columns"),
+    "ssd_chunk_scan_grad": ("packed", "S=96", "columns"),
+    "mamba3_chunk_scan": ("packed", "S=96", "columns"),
+}
+"""Case, sizes, and a number that choices of the op differ in."""
+
+
+@pytest.mark.parametrize("op", sorted(OTHERS))
+def test_other_plans_have_choices_and_take_a_stored_one(op, folder):
+    name, shape, number = OTHERS[op]
+    sizes = (*shape.split(","),)
+    chunk = ("chunk_size=64",) if "C=64" in shape else ()
+    case = chosen_case(get_op(op), Wanted(name, SOC, sizes, chunk))
+    call = tuning._call(op, case, SOC)
+    trial = tuning.problem_of(op, case, SOC)
+    assert len({c[number] for c in trial.choices}) > 1
+    default = trace_call(call)[0]
+    other = next(c for c in reversed(trial.choices) if _traced(call, c) != default)
+    tuned.store(op, trial.problem, {"choice": other, "cycles": 1})
+    assert trace_call(call)[0] == _traced(call, other)
+    assert isinstance(tuning.modelled(op, case, SOC, other), float)
+
+
+def _traced(call, choice):
+    with tuned.trying(choice):
+        return trace_call(call)[0]
+
+
+def test_a_stored_choice_of_another_plan_is_named(folder):
+    case = chosen_case(get_op("dacs_segsum"), Wanted("one_chunk", SOC))
+    trial = tuning.problem_of("dacs_segsum", case, SOC)
+    tuned.store("dacs_segsum", trial.problem, {"choice": {"q_block": 16}, "cycles": 1})
+    wanted = (
+        "dacs_segsum: stored choice is q_block 16; accepted: group, tile, panel, pad; ms-custom-ops tune dacs_segsum"
+    )
+    with pytest.raises(TilingError, match=f"{wanted} --forget drops this one"):
+        trace_call(tuning._call("dacs_segsum", case, SOC))
