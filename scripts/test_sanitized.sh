@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the TIK tests on an engine built with AddressSanitizer and UndefinedBehaviorSanitizer:
-#   bash scripts/test_sanitized.sh [pytest arguments, default tests/tik]
+# Runs the tests of TIK and of Ascend C on an engine built with AddressSanitizer and UndefinedBehaviorSanitizer, Ascend C
+# kernels and programs too:
+#   bash scripts/test_sanitized.sh [pytest arguments, default tests/tik and the parts of tests/ascendc without MindSpore]
 # A report of a sanitizer ends the process, so that the run fails. Needs .venv (scripts/test.sh makes it).
 set -euo pipefail
 
@@ -48,7 +49,7 @@ chmod +x "$work/cxx"
 export MS_CUSTOM_OPS_CXX="$work/cxx" MS_CUSTOM_OPS_CACHE_DIR="$work/cache"
 
 cd "$root"
-[ $# -gt 0 ] || set -- tests/tik
+[ $# -gt 0 ] || set -- tests/tik tests/ascendc/test_{atomics,base,cases,cube,idioms,library,matmul,program,project,random}.py
 PYTHONPATH="$work" ASAN_OPTIONS=detect_leaks=0:abort_on_error=1:log_path="$work/report" UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
   LD_PRELOAD="$("$compiler" -print-file-name=libasan.so):$("$compiler" -print-file-name=libubsan.so)" \
   "$python" -m pytest -p sanitized_engine -p no:cacheprovider -q "$@" || { status=$?; cat "$work"/report* >&2 2>/dev/null || true; exit "$status"; }
