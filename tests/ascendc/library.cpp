@@ -217,6 +217,10 @@ __aicore__ inline void names(Memory& m, GM_ADDR x, GM_ADDR y, GM_ADDR o, const S
   AddReluCast(bytes, w, v, s.n);
   Cast(h, bytes, RoundMode::CAST_NONE, s.n);
   Cast(to[1536], h, RoundMode::CAST_NONE, s.n);
+  GlobalTensor<float> given;
+  given.SetGlobalBuffer((__gm__ float*)x);
+  DataCopy(to[256], given, DataCopyParams(1, 8, 0, 0), {});  // braces are parameters, whatever comes after them
+  to.SetValue(320, float(sbitset1(sbitset0(0xF, 2), 5)));
   store(o, to, 2048);
 }
 

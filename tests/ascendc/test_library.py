@@ -184,6 +184,8 @@ def test_names_of_later_versions_and_results_that_are_converted(run, n):
     np.testing.assert_array_equal(out[64:68], repeats[:4].max(1))
     np.testing.assert_array_equal(out[128:136:2], repeats[:4].min(1))
     np.testing.assert_array_equal(out[192:256], x[0:128:2] + x[1:128:2])
+    np.testing.assert_array_equal(out[256:320], x[:64])
+    assert out[320] == 0b101011
     np.testing.assert_array_equal(out[512 : 512 + n], np.maximum(x + y, 0).astype(np.float16)[:n])
     scaled = x * np.float32(60)
     halves = np.maximum(scaled.astype(np.float16) - y.astype(np.float16), 0)

@@ -21,6 +21,9 @@ template <class A, class B>
 constexpr number<A, B> max(const A& a, const B& b) {
   return std::common_type_t<A, B>(a) < std::common_type_t<A, B>(b) ? b : a;
 }
+// A word with one bit cleared or set.
+constexpr uint64_t sbitset0(uint64_t word, int64_t bit) { return word & ~(uint64_t(1) << (bit & 63)); }
+constexpr uint64_t sbitset1(uint64_t word, int64_t bit) { return word | uint64_t(1) << (bit & 63); }
 constexpr bool likely(bool condition) { return condition; }
 constexpr bool unlikely(bool condition) { return condition; }
 

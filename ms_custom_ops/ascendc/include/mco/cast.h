@@ -123,7 +123,7 @@ namespace mco_asc {
 
 inline void cast_int4(const mco_asc_where& where, const LocalTensor<half>& dst, const LocalTensor<int4b_t>& src,
                       int64_t count) {
-  const Where at{where.file, where.line};
+  const Where at = Where::of(where);
   for (int64_t i = 0; i < count; ++i) {
     const uint8_t byte = *element<uint8_t>(src.mco_at(), src.mco_home(), i / 2, false, where.call, at);
     const int value = byte >> (i % 2 * 4) & 15;
@@ -133,7 +133,7 @@ inline void cast_int4(const mco_asc_where& where, const LocalTensor<half>& dst, 
 
 inline void cast_int4(const mco_asc_where& where, const LocalTensor<int4b_t>& dst, const LocalTensor<half>& src,
                       AscendC::RoundMode mode, int64_t count) {
-  const Where at{where.file, where.line};
+  const Where at = Where::of(where);
   // Through int8, by the engine's rounding, in chunks of the scratch.
   const mco_asc_home* home = mco_asc_scratch();
   const LocalTensor<int8_t> bytes(home->base, home, 4096);

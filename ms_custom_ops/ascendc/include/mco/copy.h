@@ -202,7 +202,7 @@ inline void pad_in(const mco_asc_where& where, const LocalTensor<T>& dst, const 
   }
   for (int64_t i = 0; i < count; ++i) {
     const GlobalTensor<T> row = src[uint64_t(i * (bytes + src_gap) / size)];
-    const T first = *element<T>(row.mco_at(), row.mco_home(), 0, MCO_ASC_GM, where.call, Where{where.file, where.line});
+    const T first = *element<T>(row.mco_at(), row.mco_home(), 0, MCO_ASC_GM, where.call, Where::of(where));
     const LocalTensor<T> to = dst[uint32_t(i * (filled + 32 * dst_gap) / size)];
     issue(Op::data_move_pad, where, {operand(to), operand(row)},
           {integer(1), integer(bytes), integer(0), integer(0), integer(left), integer(rest), scalar(first)}, {},

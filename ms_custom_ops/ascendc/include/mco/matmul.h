@@ -422,7 +422,7 @@ inline void regist(const Where& where, Pipe, const void*, Args&&... args) {
 }  // namespace mco_asc
 
 #define REGIST_MATMUL_OBJ(pipe, workspace, ...) \
-  mco_asc::regist<MCO_ASC_CUBE_ONLY>(mco_asc::Where{__FILE__, __LINE__}, pipe, (const void*)(workspace), __VA_ARGS__)
+  mco_asc::regist<MCO_ASC_CUBE_ONLY>(mco_asc::Where(mco_asc::Where::At::source, __FILE__, __LINE__), pipe, (const void*)(workspace), __VA_ARGS__)
 #define REGIST_CUBE_OBJ REGIST_MATMUL_OBJ
 
 namespace matmul {

@@ -65,7 +65,7 @@ class LocalTensor {
   }
   T& operator()(uint32_t index) const {
     return *mco_asc::element<T>(at_, home_, int64_t(index) * int64_t(sizeof(T)), true, "LocalTensor()",
-                                mco_asc::Where{nullptr, 0});
+                                mco_asc::Where::nowhere());
   }
   LocalTensor operator[](uint32_t offset) const {
     return LocalTensor(mco_asc::moved(at_, mco_asc::bytes_for<T>(offset)), home_, size_ > offset ? size_ - offset : 0);
@@ -140,7 +140,7 @@ class GlobalTensor {
   }
   T& operator()(uint64_t index) const {
     return *mco_asc::element<T>(address_, home_, int64_t(index * sizeof(T)), MCO_ASC_GM | MCO_ASC_WRITE, "GlobalTensor()",
-                                mco_asc::Where{nullptr, 0});
+                                mco_asc::Where::nowhere());
   }
   GlobalTensor operator[](uint64_t offset) const {
     GlobalTensor out = *this;

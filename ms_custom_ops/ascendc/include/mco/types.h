@@ -81,11 +81,15 @@ inline To bits_as(From from) {
 
 // Where the user's code calls, as a default argument.
 struct Where {
+  enum class At { source };  // so that braces of a caller are no place
   const char* file;
   uint32_t line;
+  constexpr Where(At, const char* f, uint32_t l) : file(f), line(l) {}
   static constexpr Where here(const char* file = __builtin_FILE(), uint32_t line = __builtin_LINE()) {
-    return {file, line};
+    return Where(At::source, file, line);
   }
+  static constexpr Where nowhere() { return Where(At::source, nullptr, 0); }
+  static constexpr Where of(const mco_asc_where& w) { return Where(At::source, w.file, w.line); }
   mco_asc_where of(const char* call) const { return {call, file, line}; }
 };
 
