@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
+from ranks import Group
 
 import ms_custom_ops as mco
 
@@ -49,6 +50,18 @@ class FlashCore(nn.Cell):
         return out.astype(ms.float32)
 
 
+class SharedCore(nn.Cell):
+    """:class:`FlashCore` of rows that lie on several ranks."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__()
+        self.attend = mco.nn.ContextParallelAttention(group.members, sparse_mode=CAUSAL)
+
+    def construct(self, query, key, value):
+        out = self.attend(query.astype(ms.float16), key.astype(ms.float16), value.astype(ms.float16))
+        return out.astype(ms.float32)
+
+
 class BuiltinCore(nn.Cell):
     """The same attention composed of MindSpore operators, in float32. Inputs and output: (B, N, S, D)."""
 
@@ -68,7 +81,7 @@ class BuiltinCore(nn.Cell):
 class Block(nn.Cell):
     """Pre-norm transformer block: attention and a four times wider GELU layer, each with a residual."""
 
-    def __init__(self, config: GptConfig, attention: str) -> None:
+    def __init__(self, config: GptConfig, attention: str, group: Group) -> None:
         super().__init__()
         width = config.width
         self.heads, self.head_dim = config.heads, width // config.heads
@@ -79,7 +92,10 @@ class Block(nn.Cell):
         self.widen = nn.Dense(width, 4 * width)
         self.activate = nn.GELU()
         self.narrow = nn.Dense(4 * width, width)
-        self.core = FlashCore() if attention == "flash" else BuiltinCore(config.context, self.head_dim)
+        if attention == "builtin":
+            self.core = BuiltinCore(config.context, self.head_dim)
+        else:
+            self.core = FlashCore() if group.context == 1 else SharedCore(group)
 
     def construct(self, x):
         batch, tokens, width = x.shape
@@ -91,21 +107,31 @@ class Block(nn.Cell):
 
 
 class Gpt(nn.Cell):
-    """Token ids (B, S) int32 -> logits (B * S, vocab) float32; the output layer shares the token table."""
+    """Token ids (B, S) int32 -> logits (B * S, vocab) float32; the output layer shares the token table.
 
-    def __init__(self, config: GptConfig, attention: str) -> None:
+    With a group that shares sequences S counts this rank's rows.
+    """
+
+    def __init__(self, config: GptConfig, attention: str, group: Group | None = None) -> None:
         super().__init__()
         if attention not in ATTENTION_KINDS:
             raise ValueError(f"Gpt: attention must be one of {ATTENTION_KINDS}, got {attention!r}")
+        group = group or Group()
         self.width = config.width
+        self.places = None
+        if group.context > 1:  # a padding row takes some place: its result is not read
+            self.places = Tensor(np.minimum(group.rows(config.context), config.context - 1).astype(np.int32))
         self.token_table = Parameter(Tensor(np.zeros((config.vocab, config.width), np.float32)))
         self.position_table = Parameter(Tensor(np.zeros((config.context, config.width), np.float32)))
-        self.blocks = nn.CellList([Block(config, attention) for _ in range(config.layers)])
+        self.blocks = nn.CellList([Block(config, attention, group) for _ in range(config.layers)])
         self.norm = nn.LayerNorm((config.width,), epsilon=1e-5)
         self.logits = ops.MatMul(transpose_b=True)
 
     def construct(self, ids):
-        x = ops.gather(self.token_table, ids, 0) + self.position_table
+        places = self.position_table
+        if self.places is not None:
+            places = ops.gather(places, self.places, 0)
+        x = ops.gather(self.token_table, ids, 0) + places
         for block in self.blocks:
             x = block(x)
         return self.logits(self.norm(x).reshape(-1, self.width), self.token_table)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
+from ranks import Group
 
 import ms_custom_ops as mco
 
@@ -46,12 +47,14 @@ class RMSNorm(nn.Cell):
 class Block(nn.Cell):
     """Pre-norm Mamba-2 layer with a residual."""
 
-    def __init__(self, config: MambaConfig, seed: int) -> None:
+    def __init__(self, config: MambaConfig, seed: int, group: Group) -> None:
         super().__init__()
         self.norm = RMSNorm(config.width)
-        self.mixer = mco.nn.Mamba2(
-            config.width, config.state, headdim=config.headdim, chunk_size=config.chunk, seed=seed
-        )
+        options = dict(d_state=config.state, headdim=config.headdim, chunk_size=config.chunk, seed=seed)
+        if group.context == 1:
+            self.mixer = mco.nn.Mamba2(config.width, **options)
+        else:
+            self.mixer = mco.nn.ContextParallelMamba2(config.width, **options, group=group.members)
 
     def construct(self, x):
         return x + self.mixer(self.norm(x))
@@ -66,13 +69,16 @@ class Block(nn.Cell):
 
 
 class MambaLM(nn.Cell):
-    """Token ids (B, S) int32 -> logits (B * S, vocab) float32; the output layer shares the token table."""
+    """Token ids (B, S) int32 -> logits (B * S, vocab) float32; the output layer shares the token table.
 
-    def __init__(self, config: MambaConfig, seed: int = 0) -> None:
+    With a group that shares sequences S counts this rank's rows, and there is no step form.
+    """
+
+    def __init__(self, config: MambaConfig, seed: int = 0, group: Group | None = None) -> None:
         super().__init__()
         self.width = config.width
         self.token_table = Parameter(Tensor(np.zeros((config.vocab, config.width), np.float32)))
-        self.blocks = nn.CellList([Block(config, seed + i) for i in range(config.layers)])
+        self.blocks = nn.CellList([Block(config, seed + i, group or Group()) for i in range(config.layers)])
         self.norm = RMSNorm(config.width)
         self.logits = ops.MatMul(transpose_b=True)
 

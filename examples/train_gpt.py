@@ -4,6 +4,9 @@
     python examples/train_gpt.py                          # both, on the documentation text inside CPython
     python examples/train_gpt.py --text book.txt --attention flash
     msrun --worker_num=2 --local_worker_num=2 --join=True examples/train_gpt.py --distributed
+    msrun --worker_num=4 --local_worker_num=4 --join=True examples/train_gpt.py --attention flash --context-parallel 2
+
+The last line is a grid: two ranks share the rows of a sequence, two such pairs the samples.
 
 Both trainings start from the same weights and see the same samples in the same order. The output folder gets
 ``metrics.json`` and ``loss.png``; the last line says how far the two losses are apart.
@@ -11,11 +14,11 @@ Both trainings start from the same weights and see the same samples in the same 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import time
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -24,26 +27,11 @@ import mindspore as ms
 import numpy as np
 from gpt_model import ATTENTION_KINDS, Gpt, GptConfig, NextTokenLoss, initialise
 from mindspore import Tensor, nn
-from mindspore.communication import get_group_size, get_rank, init
+from ranks import Group, check, clear_digests, compare_ranks, resume, save, training_step, weights_digest
 from tqdm import tqdm
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
-
-
-@dataclass(frozen=True)
-class Group:
-    """The processes of a data-parallel training; one process alone is a group of one."""
-
-    rank: int = 0
-    size: int = 1
-
-    @classmethod
-    def join(cls) -> Group:
-        """Joins the group that ``msrun`` made and turns on data parallelism."""
-        init()
-        ms.set_auto_parallel_context(parallel_mode=ms.ParallelMode.DATA_PARALLEL, gradients_mean=True)
-        return cls(get_rank(), get_group_size())
 
 
 @dataclass
@@ -87,13 +75,15 @@ def encode(text: bytes, context: int) -> tuple[np.ndarray, int]:
 
 
 def batches(ids: np.ndarray, context: int, batch: int, seed: int, group: Group):
-    """Endless (ids, targets), each (batch, context) int32: this rank's rows of one global random order."""
+    """Endless (ids, targets), each (batch, context / ranks of a sequence) int32: this rank's rows of one global random
+    order."""
     rng = np.random.default_rng(seed)
-    mine = slice(group.rank * batch, (group.rank + 1) * batch)
+    place, count = group.samples
+    mine = slice(place * batch, (place + 1) * batch)
     while True:
-        starts = rng.integers(0, len(ids) - context, batch * group.size)[mine]
+        starts = rng.integers(0, len(ids) - context, batch * count)[mine]
         rows = ids[starts[:, None] + np.arange(context + 1)]
-        yield Tensor(rows[:, :-1]), Tensor(rows[:, 1:])
+        yield Tensor(group.split(rows[:, :-1])), Tensor(group.split(rows[:, 1:]))
 
 
 def learning_rates(peak: float, warm_up: int, steps: int) -> list[float]:
@@ -110,19 +100,18 @@ def learning_rates(peak: float, warm_up: int, steps: int) -> list[float]:
 
 def train(attention: str, config: GptConfig, ids: np.ndarray, options: dict, group: Group) -> Run:
     """One training from the seed's weights; the loss of every step is kept."""
-    model = Gpt(config, attention)
+    model = Gpt(config, attention, group)
     initialise(model, config, options["seed"])
     rates = learning_rates(options["lr"], options["warm_up"], options["steps"])
     # The loss is a mean over thousands of tokens, so a token's gradient is near float16's smallest numbers
     # where it enters the kernel: it is scaled up there and down again in the optimizer, in both trainings.
-    scale = options["loss_scale"]
-    optimizer = nn.Adam(model.trainable_params(), rates, beta2=0.95, loss_scale=scale)
-    step = nn.TrainOneStepCell(NextTokenLoss(model), optimizer, sens=scale)
-    step.set_train()
+    optimizer = nn.Adam(model.trainable_params(), rates, beta2=0.95, loss_scale=options["loss_scale"])
+    step = training_step(model, NextTokenLoss(model), optimizer, options, group)
+    begun = resume(options["resume"], model, optimizer) if options["resume"] else 0
     run = Run(attention)
-    samples = batches(ids, config.context, options["batch"], options["seed"], group)
-    bar = tqdm(range(options["steps"]), desc=f"{attention:>7}", unit="step", disable=group.rank != 0)
-    for _, (inputs, targets) in zip(bar, samples, strict=False):
+    samples = islice(batches(ids, config.context, options["batch"], options["seed"], group), begun, None)
+    bar = tqdm(range(begun, options["steps"]), desc=f"{attention:>7}", unit="step", disable=group.rank != 0)
+    for done, (inputs, targets) in zip(bar, samples, strict=False):
         start = time.perf_counter()
         loss = float(step(inputs, targets).asnumpy())
         run.seconds.append(time.perf_counter() - start)
@@ -130,46 +119,12 @@ def train(attention: str, config: GptConfig, ids: np.ndarray, options: dict, gro
             raise click.ClickException(f"the {attention} training gave loss {loss} at step {len(run.losses)}")
         run.losses.append(loss)
         bar.set_postfix(loss=f"{loss:.4f}")
+        if options["save_every"] and (done + 1) % options["save_every"] == 0:
+            save(options["out"] / f"{attention}.ckpt", model, optimizer, done + 1, group)
+    if not run.losses:
+        raise click.ClickException(f"--resume {options['resume']}: {begun} steps are done; accepted: more --steps")
     run.weights_sha256 = weights_digest(model)
     return run
-
-
-def weights_digest(model: Gpt) -> str:
-    """SHA-256 over the names and the bits of all weights."""
-    digest = hashlib.sha256()
-    for name, parameter in sorted(model.parameters_and_names()):
-        digest.update(name.encode())
-        digest.update(parameter.asnumpy().tobytes())
-    return digest.hexdigest()
-
-
-def compare_ranks(run: Run, out: Path, group: Group, timeout_s: float = 120.0) -> None:
-    """Every rank writes the digest of its weights; rank 0 waits for all and fails unless they are equal."""
-
-    def path(rank: int) -> Path:
-        return out / f"weights-{run.attention}-rank{rank}.sha256"
-
-    # Renaming makes the file appear whole.
-    partial = path(group.rank).with_suffix(".partial")
-    partial.write_text(run.weights_sha256)
-    partial.replace(path(group.rank))
-    if group.rank:
-        return
-    deadline = time.monotonic() + timeout_s
-    while missing := [rank for rank in range(group.size) if not path(rank).exists()]:
-        if time.monotonic() > deadline:
-            raise click.ClickException(f"ranks {missing} wrote no weight digest to {out} within {timeout_s:.0f} s")
-        time.sleep(0.1)
-    digests = {rank: path(rank).read_text() for rank in range(group.size)}
-    if len(set(digests.values())) != 1:
-        raise click.ClickException(f"the ranks' {run.attention} weights differ after training: {digests}")
-    print(f"{run.attention}: the weights of {group.size} ranks agree bit for bit, sha256 {run.weights_sha256}")
-
-
-def clear_digests(out: Path, group: Group) -> None:
-    """Removes this rank's digests of an earlier training, so that rank 0 cannot read stale ones."""
-    for stale in out.glob(f"weights-*-rank{group.rank}.*"):
-        stale.unlink()
 
 
 def plot(runs: list[Run], path: Path) -> None:
@@ -193,6 +148,7 @@ def report(runs: list[Run], config: GptConfig, options: dict, group: Group, out:
         "model": asdict(config),
         "options": options,
         "ranks": group.size,
+        "context_parallel": group.context,
         "mindspore": ms.__version__,
         "runs": {run.attention: {**run.summary(), **asdict(run)} for run in runs},
     }
@@ -237,8 +193,15 @@ def report(runs: list[Run], config: GptConfig, options: dict, group: Group, out:
     help="Folder for metrics.json and loss.png.",
 )
 @click.option("--distributed", is_flag=True, help="Data parallel under msrun; the losses shown are rank 0's.")
-def main(text: Path | None, attention: str, out: Path, distributed: bool, **options) -> None:
+@click.option("--context-parallel", type=click.IntRange(1), default=1, help="Ranks that share the rows of a sequence, "
+              "under msrun; --batch is then per such group.")  # fmt: skip
+@click.option("--save-every", type=click.IntRange(0), default=0, help="Write flash.ckpt after so many steps; 0: never.")
+@click.option("--resume", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None,
+              help="Checkpoint to go on from, of any number of ranks.")  # fmt: skip
+def main(text: Path | None, attention: str, distributed: bool, context_parallel: int, **options) -> None:
     """Trains a small GPT with the TIK flash attention, with MindSpore's own operators, or with both."""
+    if attention != "flash" and (context_parallel > 1 or options["resume"]):
+        raise click.UsageError(f"--context-parallel, --resume with --attention {attention}; accepted: flash")
     ms.set_device("CPU")
     ms.set_context(mode=ms.GRAPH_MODE)
     ids, vocab = encode(read_text(text), options["context"])
@@ -246,16 +209,19 @@ def main(text: Path | None, attention: str, out: Path, distributed: bool, **opti
         config = GptConfig(vocab, options["layers"], options["heads"], options["width"], options["context"])
     except ValueError as error:
         raise click.UsageError(str(error)) from None
-    group = Group.join() if distributed else Group()
+    group = Group.join(context_parallel) if distributed or context_parallel > 1 else Group()
+    out = options["out"]
     out.mkdir(parents=True, exist_ok=True)
+    check(group, config, ids, options)
     clear_digests(out, group)
     runs = []
     for kind in ATTENTION_KINDS if attention == "both" else (attention,):
         runs.append(train(kind, config, ids, options, group))
-        if distributed:
-            compare_ranks(runs[-1], out, group)
+        if group.size > 1:
+            compare_ranks(kind, runs[-1].weights_sha256, out, group)
     if group.rank == 0:
-        report(runs, config, {"text": str(text) if text else None, **options}, group, out)
+        kept = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+        report(runs, config, {"text": str(text) if text else None, **kept}, group, out)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ form.
 
     python examples/train_mamba.py                       # on the documentation text inside CPython
     python examples/train_mamba.py --text book.txt --steps 300
+    msrun --worker_num=2 --local_worker_num=2 --join=True examples/train_mamba.py --sequence-parallel 2
 
 The output folder gets ``metrics.json``, ``loss.png`` and ``sample.txt``. At the end the trained model's two
 forms are compared on a piece of the text: the chunked form (scan kernel, float16 operands, float32
@@ -16,6 +17,7 @@ import json
 import math
 import time
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 
 import click
@@ -23,9 +25,10 @@ import matplotlib
 import mindspore as ms
 import numpy as np
 from mamba_model import MambaConfig, MambaLM, NextTokenLoss, compare_forms, generate, initialise
-from mindspore import nn
+from mindspore import Tensor, nn
+from ranks import Group, check, clear_digests, compare_ranks, resume, save, training_step, weights_digest
 from tqdm import tqdm
-from train_gpt import Group, batches, encode, learning_rates, read_text
+from train_gpt import batches, encode, learning_rates, read_text
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -33,25 +36,28 @@ from matplotlib import pyplot as plt
 PROMPT_TOKENS = 64
 
 
-def train(model: MambaLM, config: MambaConfig, ids: np.ndarray, options: dict) -> tuple[list[float], list[float]]:
+def train(model: MambaLM, ids: np.ndarray, options: dict, group: Group) -> tuple[list[float], list[float]]:
     """Loss (nats per token) and wall time (s) of every step."""
     rates = learning_rates(options["lr"], options["warm_up"], options["steps"])
     # A token's gradient is near float16's smallest numbers where it enters the kernel: it is scaled up there
     # and down again in the optimizer.
-    scale = options["loss_scale"]
-    optimizer = nn.Adam(model.trainable_params(), rates, beta2=0.95, loss_scale=scale)
-    step = nn.TrainOneStepCell(NextTokenLoss(model), optimizer, sens=scale)
-    step.set_train()
+    optimizer = nn.Adam(model.trainable_params(), rates, beta2=0.95, loss_scale=options["loss_scale"])
+    step = training_step(model, NextTokenLoss(model), optimizer, options, group)
+    begun = resume(options["resume"], model, optimizer) if options["resume"] else 0
     losses, seconds = [], []
-    samples = batches(ids, options["context"], options["batch"], options["seed"], Group())
-    bar = tqdm(range(options["steps"]), desc="mamba2", unit="step")
-    for _, (inputs, targets) in zip(bar, samples, strict=False):
+    samples = islice(batches(ids, options["context"], options["batch"], options["seed"], group), begun, None)
+    bar = tqdm(range(begun, options["steps"]), desc="mamba2", unit="step", disable=group.rank != 0)
+    for done, (inputs, targets) in zip(bar, samples, strict=False):
         start = time.perf_counter()
         losses.append(float(step(inputs, targets).asnumpy()))
         seconds.append(time.perf_counter() - start)
         if not math.isfinite(losses[-1]):
             raise click.ClickException(f"the training gave loss {losses[-1]} at step {len(losses)}")
         bar.set_postfix(loss=f"{losses[-1]:.4f}")
+        if options["save_every"] and (done + 1) % options["save_every"] == 0:
+            save(options["out"] / "mamba.ckpt", model, optimizer, done + 1, group)
+    if not losses:
+        raise click.ClickException(f"--resume {options['resume']}: {begun} steps are done; accepted: more --steps")
     step.set_train(False)
     return losses, seconds
 
@@ -100,7 +106,12 @@ def write_text(model: MambaLM, ids: np.ndarray, alphabet: bytes, options: dict, 
     default=Path("runs/mamba"),
     help="Folder for metrics.json, loss.png and sample.txt.",
 )
-def main(text: Path | None, out: Path, **options) -> None:
+@click.option("--sequence-parallel", type=click.IntRange(1), default=1, help="Ranks that share the steps of a "
+              "sequence, under msrun; --batch is then per such group.")  # fmt: skip
+@click.option("--save-every", type=click.IntRange(0), default=0, help="Write mamba.ckpt after so many steps; 0: never.")
+@click.option("--resume", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None,
+              help="Checkpoint to go on from, of any number of ranks.")  # fmt: skip
+def main(text: Path | None, sequence_parallel: int, **options) -> None:
     """Trains a small Mamba-2 model with the TIK scan kernel and writes text with its step form."""
     ms.set_device("CPU")
     ms.set_context(mode=ms.GRAPH_MODE)
@@ -111,16 +122,44 @@ def main(text: Path | None, out: Path, **options) -> None:
         config = MambaConfig(vocab, *(options[n] for n in ("layers", "width", "state", "headdim", "chunk")))
     except ValueError as error:
         raise click.UsageError(str(error)) from None
+    out = options["out"]
     out.mkdir(parents=True, exist_ok=True)
-    model = MambaLM(config, options["seed"])
+    group = Group.join(sequence_parallel, zigzag=False) if sequence_parallel > 1 else Group()
+    check(group, config, ids, options)
+    clear_digests(out, group)
+    model = MambaLM(config, options["seed"], group)
     initialise(model, config, options["seed"])
-    losses, seconds = train(model, config, ids, options)
+    losses, seconds = train(model, ids, options, group)
+    if group.size > 1:
+        compare_ranks("mamba2", weights_digest(model), out, group)
+    if group.rank == 0:
+        one = model if group.context == 1 else alone(model, config)
+        report(one, config, (ids, alphabet), (losses, seconds), {"text": text, **options}, group)
+
+
+def alone(model: MambaLM, config: MambaConfig) -> MambaLM:
+    """The model for one process, with the weights of one for several."""
+    one = MambaLM(config)
+    weights = dict(model.parameters_and_names())
+    for name, parameter in one.parameters_and_names():
+        parameter.set_data(Tensor(weights[name].asnumpy()))
+    return one
+
+
+def report(
+    model: MambaLM, config: MambaConfig, text: tuple[np.ndarray, bytes], course: tuple[list[float], list[float]],
+    options: dict, group: Group,
+) -> None:  # fmt: skip
+    """Writes metrics.json, loss.png and sample.txt and prints the losses and the two forms' difference last."""
+    (ids, alphabet), (losses, seconds), out = text, course, options["out"]
     forms = compare_forms(model, ids[: options["context"]])
     written = write_text(model, ids, alphabet, options, out)
     steady = seconds[1:] or seconds
     metrics = {
         "model": asdict(config),
-        "options": {"text": str(text) if text else None, **options},
+        "options": {name: str(x) if isinstance(x, Path) else x for name, x in options.items()},
+        "ranks": group.size,
+        "sequence_parallel": group.context,
         "mindspore": ms.__version__,
         "first_loss": losses[0],
         "final_loss": losses[-1],

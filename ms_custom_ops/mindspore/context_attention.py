@@ -12,9 +12,11 @@ from mindspore.common import dtype as mstype
 from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.errors import OpArgumentError, describe
 from ms_custom_ops.lower.steps import missing
+from ms_custom_ops.mindspore.context_check import check_ranks
 from ms_custom_ops.mindspore.context_parallel import ContextGroup, Exchange, nothing_like
 
 _OP = "context_parallel_attention"
+_LAYER = "nn.ContextParallelAttention"
 _WIDE = 2147483647  # a band without an edge
 _HIDDEN = -3.0e38  # maximum of a row that sees nothing, in comparisons only
 _DIM, _ROWS, _LENGTHS = 16, 16, 8  # the primitive's rows are whole 32-byte blocks: 16 values of 2 bytes, 8 of 4
@@ -173,7 +175,10 @@ def context_parallel_attention(
 
 
 class ContextParallelAttention(nn.Cell):
-    """:func:`context_parallel_attention` as a layer; its options are the constructor's arguments."""
+    """:func:`context_parallel_attention` as a layer; its options are the constructor's arguments.
+
+    Every rank makes it at the same place; with a group's name, or None, the ranks check that they agree (check_ranks).
+    """
 
     def __init__(
         self,
@@ -188,6 +193,8 @@ class ContextParallelAttention(nn.Cell):
         super().__init__()
         _check_options(scale_value, keep_prob, sparse_mode, pre_tokens, next_tokens, True)
         members = group if isinstance(group, ContextGroup) else ContextGroup.of(group)
+        if members is not group:
+            check_ranks(members, **{_LAYER: (scale_value, keep_prob, sparse_mode, pre_tokens, next_tokens)})
         self.group = (members.rank, members.size, members.name, members.broadcasts)
         self.scale_value, self.keep_prob, self.sparse_mode = scale_value, keep_prob, sparse_mode
         self.pre_tokens, self.next_tokens = pre_tokens, next_tokens

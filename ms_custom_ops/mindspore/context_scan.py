@@ -17,6 +17,7 @@ from mindspore import Tensor, nn, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops.errors import OpArgumentError, describe
+from ms_custom_ops.mindspore.context_check import check_ranks
 from ms_custom_ops.mindspore.context_parallel import ContextGroup, nothing_like
 from ms_custom_ops.mindspore.mamba2_layer import Mamba2
 from ms_custom_ops.mindspore.ssd import mamba3_chunk_scan, ssd_chunk_scan
@@ -283,7 +284,8 @@ class ContextParallelMamba2(Mamba2):
     that a checkpoint of one is one of the other.
 
     Args:
-        group: name of a communication group, or a :class:`ContextGroup`; None means all ranks. The others, by position
+        group: name of a communication group, or None for all ranks, which then check that they agree (check_ranks); or
+            a :class:`ContextGroup`. The others, by position
             and by name, are those of :class:`Mamba2`; give all ranks one ``seed``.
 
     Inputs:
@@ -297,6 +299,8 @@ class ContextParallelMamba2(Mamba2):
     def __init__(self, *sizes: Any, group: str | ContextGroup | None = None, **options: Any):
         super().__init__(*sizes, **options)
         members = group if isinstance(group, ContextGroup) else ContextGroup.of(group)
+        if members is not group:
+            check_ranks(members, **{_LAYER: (sizes, options)})
         self.group = (members.rank, members.size, members.name, members.broadcasts)
         self.before = _Before(members, self.d_conv - 1)
 

@@ -10,6 +10,7 @@ from typing import Any
 from ms_custom_ops.errors import OpInfoError, describe
 from ms_custom_ops.mindspore.alibi import alibi_slopes
 from ms_custom_ops.mindspore.context_attention import context_parallel_attention
+from ms_custom_ops.mindspore.context_check import check_ranks
 from ms_custom_ops.mindspore.context_parallel import ContextGroup, context_join, context_rows, context_split
 from ms_custom_ops.mindspore.context_scan import context_parallel_mamba3_chunk_scan, context_parallel_ssd_chunk_scan
 from ms_custom_ops.mindspore.flash_attention import flash_attention
@@ -45,6 +46,7 @@ __all__ = [
     "bwd_dadt_fused",
     "bwd_dtrap_ddt",
     "bwd_segsum_dadt",
+    "check_ranks",
     "check_sparse_indices",
     "context_join",
     "context_parallel_attention",

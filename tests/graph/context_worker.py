@@ -7,6 +7,7 @@ import sys
 
 import mindspore as ms
 import numpy as np
+from context_refusals import refusals
 from context_scans import SCANS, scan_case
 from mindspore import Tensor, ops
 from mindspore.communication import init
@@ -80,6 +81,8 @@ def main() -> None:
     init()
     group = ContextGroup.of()
     ms.set_context(mode=ms.GRAPH_MODE if mode == "GRAPH" else ms.PYNATIVE_MODE)
+    for kind, text in refusals(group).items():
+        print("refusal", group.rank, kind, text, flush=True)
     for name in names:
         case = scan_case if name in SCANS else errors
         print("figures", group.rank, name, *(f"{x:.3e}" for x in case(name, group, mode == "GRAPH")), flush=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 import mindspore as ms
 import numpy as np
 import pytest
+from context_refusals import DISAGREE
 from context_scans import SCANS
 from context_worker import CASES
 from mindspore import Tensor
@@ -47,14 +48,23 @@ def run_ranks(size: int, folder: Path, mode: str, names: list[str]) -> dict[tupl
     command = [sys.executable, "-c", start, f"--worker_num={size}", f"--local_worker_num={size}", "--join=True"]
     command += [f"--master_port={free_port()}", f"--log_dir={folder}", str(WORKER), mode, *names]
     environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=540, cwd=folder, env=environ)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800, cwd=folder, env=environ)
     logs = "".join(log.read_text() for log in sorted(folder.glob("worker_*.log")))
     found = {
         (int(rank), name): [float(x) for x in rest.split()]
         for rank, name, rest in re.findall(r"^figures (\d+) (\S+) (.*)$", logs, re.M)
     }
     assert set(found) == {(rank, name) for rank in range(size) for name in names}, done.stderr[-500:] + logs[-3000:]
+    check_refusals(size, re.findall(r"^refusal \d+ (\S+) (.*)$", logs, re.M))
     return found
+
+
+def check_refusals(size: int, refusals: list[tuple[str, str]]) -> None:
+    """Every rank refused every disagreement with the same words, and went on."""
+    for kind, (_, text) in DISAGREE.items():
+        said = [words for name, words in refusals if name == kind]
+        assert len(said) == size and len(set(said)) == 1, (kind, said)
+        assert re.search(f"check_ranks: job is .*{text}", said[0]), (kind, said[0])
 
 
 @pytest.mark.parametrize(
