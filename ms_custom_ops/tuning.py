@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from ms_custom_ops import tuned
@@ -17,6 +15,8 @@ from ms_custom_ops.cost import profile
 from ms_custom_ops.errors import MsCustomOpsError, TilingError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.registry import get_op
+from ms_custom_ops.soc import current_soc
+from ms_custom_ops.spread import spread
 
 if TYPE_CHECKING:
     from ms_custom_ops.registry.spec import Case
@@ -65,20 +65,24 @@ def problem_of(op: str, case: Case, soc: str | None) -> tuned.Trial:
 
 
 def search(
-    op: str, case: Case, soc: str | None, *, limit: int | None = None, workers: int = 2, scheduler: str | None = None
-) -> Tuning:
+    op: str, case: Case, soc: str | None, *, limit: int | None = None, workers: int = 2, scheduler: str | None = None,
+    folders: Sequence[str] = (),
+) -> Tuning:  # fmt: skip
     """Tries the choices of a plan.
 
     Args:
         op, case, soc: what is tuned for.
         limit: try so many at the most, picked evenly at random (always the same ones).
         workers: processes of this machine (1: this one); ``scheduler`` (tcp://...): a Dask cluster in their place.
+        folders: folders of users' ops that the workers load.
     """
     begun, trial = time.perf_counter(), problem_of(op, case, soc)
     choices: list[tuned.Choice] = list(trial.choices)
     if limit is not None and len(choices) > limit:
         choices = random.Random(0).sample(choices, limit)
-    default, *found = _map(lambda: [(op, case, soc, c) for c in (None, *choices)], workers, scheduler)
+    chip = soc or current_soc().name  # the workers may be set to another one
+    tasks: list[tuple] = [(op, case, chip, choice) for choice in (None, *choices)]
+    default, *found = spread("tune", modelled, tasks, workers=workers, scheduler=scheduler, folders=folders)
     if isinstance(default, str):
         raise TilingError(default)
     good = [(cycles, choice) for cycles, choice in zip(found, choices, strict=True) if not isinstance(cycles, str)]
@@ -86,17 +90,3 @@ def search(
         raise TilingError(describe(op, "choices", f"{len(choices)}, none of which fits", "a problem with a plan"))
     good.sort(key=lambda pair: pair[0])
     return Tuning(op, trial.problem, default, tuple(good), len(choices) - len(good), time.perf_counter() - begun)
-
-
-def _map(tasks: Callable[[], Iterable[tuple]], workers: int, scheduler: str | None) -> list[Any]:
-    if scheduler is not None:
-        try:
-            from distributed import Client
-        except ImportError as error:
-            raise TilingError(describe("tune", "scheduler", scheduler, "pip install 'ms_custom_ops[dask]'")) from error
-        with Client(scheduler, timeout=30) as client:
-            return client.gather([client.submit(modelled, *task, pure=False) for task in tasks()])
-    if workers == 1:
-        return [modelled(*task) for task in tasks()]
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        return list(pool.map(modelled, *zip(*tasks(), strict=True)))

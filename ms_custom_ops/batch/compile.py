@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,10 @@ from ms_custom_ops.compiler import Call, describe_call, trace_call
 from ms_custom_ops.errors import MsCustomOpsError, SocError, describe
 from ms_custom_ops.mistakes import explain
 from ms_custom_ops.program import codec
-from ms_custom_ops.registry import OpSpec, Registry, get_op, load_package
+from ms_custom_ops.registry import OpSpec, Registry, get_op
 from ms_custom_ops.registry.call_values import match_soc
 from ms_custom_ops.soc import get_soc
+from ms_custom_ops.spread import spread
 
 MANIFEST = "manifest.json"
 
@@ -78,11 +77,9 @@ def call_of(item: Item) -> Call:
     return describe_call(spec, *spec.case_call(case), item.soc)
 
 
-def trace_item(item: Item, folders: Sequence[str] = ()) -> tuple[str, bytes, str]:
-    """(key, Program, "") of an item, or ("", b"", what went wrong); runs in any process, ``folders`` are users' ops."""
+def trace_item(item: Item) -> tuple[str, bytes, str]:
+    """(key, Program, "") of an item, or ("", b"", what went wrong); runs in any process."""
     try:
-        for folder in folders:
-            load_package(folder, "--ops")
         call = call_of(item)
         raw, kept = trace_call(call)
         if not kept:
@@ -120,7 +117,9 @@ def compile_items(
         else:
             outcome.entries[item] = _entry(item, call, raw)
     progress(len(items) - len(missing))
-    for item, (key, raw, wrong) in _traced(missing, jobs, scheduler, folders):
+    tasks = [(item,) for item in missing]
+    traced = spread("compile", trace_item, tasks, workers=jobs, scheduler=scheduler, folders=folders) if tasks else ()
+    for item, (key, raw, wrong) in zip(missing, traced, strict=True):
         progress(1)
         if wrong:
             outcome.failed[item] = wrong
@@ -143,47 +142,6 @@ def _entry(item: Item, call: Call, raw: bytes) -> dict[str, Any]:
         "outputs": [f"{name} {dtype}{list(shape)}" for name, shape, dtype in call.outputs],
         "attrs": dict(call.attrs),
     }  # fmt: skip
-
-
-Traced = Iterator[tuple[Item, tuple[str, bytes, str]]]
-
-
-def _traced(missing: Sequence[Item], jobs: int, scheduler: str | None, folders: Sequence[str]) -> Traced:
-    if scheduler is not None and missing:
-        yield from _on_dask(missing, scheduler, folders)
-    elif jobs > 1 and len(missing) > 1:
-        # spawn: a forked child would inherit the engine's threads.
-        with ProcessPoolExecutor(min(jobs, len(missing)), get_context("spawn")) as pool:
-            futures: dict[Future[tuple[str, bytes, str]], Item] = {
-                pool.submit(trace_item, item, folders): item for item in missing
-            }
-            for future in as_completed(futures):
-                yield futures[future], future.result()
-    else:
-        for item in missing:
-            yield item, trace_item(item)
-
-
-def _on_dask(missing: Sequence[Item], scheduler: str, folders: Sequence[str]) -> Traced:
-    try:
-        from distributed import Client
-        from distributed import as_completed as finished
-    except ImportError:
-        raise MsCustomOpsError(
-            describe("compile", "--scheduler", "given, but dask.distributed is not installed",
-                     "pip install 'ms_custom_ops[dask]', or -j N on this machine")
-        ) from None  # fmt: skip
-    try:
-        client = Client(scheduler, timeout=10)
-    except (OSError, ValueError) as error:
-        raise MsCustomOpsError(
-            describe("compile", "--scheduler", f"{scheduler} ({error})", "the address of a running scheduler, "
-                     "tcp://HOST:8786")
-        ) from None  # fmt: skip
-    with client:
-        futures = {client.submit(trace_item, item, folders, pure=False): item for item in missing}
-        for future in finished(futures):
-            yield futures[future], future.result()
 
 
 def write_manifest(outcome: Outcome, folder: Path) -> Path:

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,13 +42,15 @@ STAGES = ("golden", "kernel", "graph", "ascendc", "faults")
               "'invalid-*'.")  # fmt: skip
 @click.option("-n", "processes", type=click.IntRange(min=1), default=1, show_default=True,
               help="Processes that run the cases of OPS side by side; the engine uses every core in each.")  # fmt: skip
+@click.option("--scheduler", default=None, metavar="tcp://HOST:PORT", help="A Dask cluster in their place; the "
+              "work of a worker that is lost is done again.")  # fmt: skip
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path), default=None, help="Write a JSON file.")
 @click.option("--quiet", is_flag=True, help="Print failures and the count only.")
 @click.pass_context
 def command(
     ctx: click.Context, ops: tuple[str, ...], stage: str, files: tuple[Path, ...], socs: tuple[str, ...], engines: str,
-    mindspore: bool, check: bool, seed: int, limit: int | None, pattern: str, processes: int, report: Path | None,
-    quiet: bool,
+    mindspore: bool, check: bool, seed: int, limit: int | None, pattern: str, processes: int, scheduler: str | None,
+    report: Path | None, quiet: bool,
 ) -> None:  # fmt: skip
     """Run the smoke cases of OPS, and the cases of files, against the goldens; without either, of every op.
 
@@ -70,6 +70,8 @@ def command(
     engines = "ascendc" if stage == "ascendc" else engines
     if mindspore and engines != "native":
         raise click.UsageError(f"--mindspore with --engine {engines}; accepted: one of the two")
+    if scheduler is not None and (files or stage in ("golden", "faults")):
+        raise click.UsageError("--scheduler with --cases, --only golden or --only faults; accepted: cases of OPS")
     scope: Scope = ctx.obj
     registry = scope.registry()
     names = ops or (() if files else scope.names())
@@ -87,7 +89,7 @@ def command(
     if not quiet:
         click.echo(output.line(output.HEADER))
     results: list[Outcome] = []
-    for result in _outcomes(plans, ways, check, processes, scope, seed):
+    for result in _outcomes(plans, ways, check, seed, scope, processes, scheduler):
         results.append(result)
         if not quiet or result.verdict != "pass":
             click.echo(result.text)
@@ -138,19 +140,19 @@ class _Plan:
 
 
 def _outcomes(
-    plans: list[_Plan], ways: tuple[str, ...], check: bool, processes: int, scope: Scope, seed: int
-) -> Iterator[Outcome]:
+    plans: list[_Plan], ways: tuple[str, ...], check: bool, seed: int, scope: Scope, processes: int,
+    scheduler: str | None,
+) -> Iterator[Outcome]:  # fmt: skip
     """Results in the order of the plans."""
     from ms_custom_ops.cases import run_case
     from ms_custom_ops.cases.report import outcome
+    from ms_custom_ops.spread import spread
 
-    if processes > 1 and all(plan.op for plan in plans):
+    if scheduler is not None or (processes > 1 and all(plan.op for plan in plans)):
         folders = tuple(str(folder) for folder in scope.folders)
-        with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-            parts = [pool.submit(_run_part, plan.op, plan.soc, [c.name for c in plan.cases], ways, check, seed, folders)
-                     for plan in plans]  # fmt: skip
-            for part in parts:
-                yield from part.result()
+        parts = [(plan.op, plan.soc, [c.name for c in plan.cases], ways, check, seed) for plan in plans]
+        for part in spread("test", _run_part, parts, workers=processes, scheduler=scheduler, folders=folders):
+            yield from part
         return
     for plan in plans:
         for case in plan.cases:
@@ -158,16 +160,12 @@ def _outcomes(
                 yield outcome(run_case(case, plan.soc, way, check))
 
 
-def _run_part(
-    op: str, soc: str, names: list[str], ways: tuple[str, ...], check: bool, seed: int, folders: tuple[str, ...]
-) -> list[Outcome]:
+def _run_part(op: str, soc: str, names: list[str], ways: tuple[str, ...], check: bool, seed: int) -> list[Outcome]:
     """The cases of one op on one chip, in a process of its own."""
     from ms_custom_ops.cases import run_case, smoke_cases
     from ms_custom_ops.cases.report import outcome
-    from ms_custom_ops.registry import get_op, load_package
+    from ms_custom_ops.registry import get_op
 
-    for folder in folders:
-        load_package(folder, "--ops")
     cases = [case for case in smoke_cases(get_op(op), soc, seed) if case.name in names]
     return [outcome(run_case(case, soc, way, check)) for case in cases for way in ways]
 

@@ -53,7 +53,8 @@ def command(
             f"{known['default'] / known['cycles']:.2f}x of the default; --again searches again"
         )
         return
-    found = tuning.search(op, chosen, soc, limit=limit, workers=workers, scheduler=scheduler)
+    folders = tuple(str(folder) for folder in scope.folders)
+    found = tuning.search(op, chosen, soc, limit=limit, workers=workers, scheduler=scheduler, folders=folders)
     cycles, choice = found.best
     click.echo(f"{len(found.ranked)} choices in {found.seconds:.1f} s, {found.refused} do not fit (cycles modelled)")
     for n, (c, other) in enumerate(found.ranked[:8]):
