@@ -58,7 +58,8 @@ void mco_asc_run_alone(void (*entry)(const void* const* args), const void* const
   std::vector<mco_asc_memory> memory;
   {
     std::lock_guard<std::mutex> lock(a.mutex);
-    for (const auto& each : a.memory) memory.push_back({each.first, int64_t(each.second), "memory of GmAlloc"});
+    for (const auto& each : a.memory)
+      memory.push_back({each.first, int64_t(each.second), "memory of GmAlloc", 0, 0, 0});
   }
   const bool fused = arch == mco::asc::kFusedArch;
   mco_asc_launch launch{};

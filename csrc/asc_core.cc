@@ -9,6 +9,7 @@
 #include <cstdarg>
 #include <cstring>
 
+#include "asc_check.h"
 #include "asc_run.h"
 
 namespace mco::asc {
@@ -91,11 +92,27 @@ void AscCore::fail(const char* text) {
   leave();
 }
 
-void AscCore::fail(const mco_asc_where& where, const std::string& text) {
+void AscCore::fail(const mco_asc_where& where, Fault kind, const std::string& text) {
+  if (checker && kind != Fault::kCount) {
+    find(where, kind, text);
+    failed = found = true;
+    leave();
+  }
   error = title() + ": " + where.call + ": " + text;
   if (where.file) error += " [" + Place(where).text() + "]";
   failed = true;
   leave();
+}
+
+void AscCore::find(const mco_asc_where& where, Fault kind, const std::string& text) {
+  const std::string full = std::string(where.call) + ": " + text;
+  checker->find(kind, place_of(where), kNoLocation, kNoBuffer, 0, 0, full);
+}
+
+uint32_t AscCore::place_of(const mco_asc_where& where) {
+  const uint32_t number = launch.checked->place(Place(where));
+  core->catch_up();
+  return number;
 }
 
 void AscCore::leave() {
@@ -182,9 +199,10 @@ void AscCore::missing(const Home& home, const mco_asc_call& call) {
   launch.want_other_kind(*this, Scope(home.scope));
   if (launch.wanted_kind >= 0) leave();
   const bool vector = home.scope == UB;
-  fail(call.where, home.name + " is memory of " + (vector ? "vector" : "cube") + " cores, this is a " +
-                       (info.is_cube ? "cube" : "vector") + " core; accepted: such a call under " +
-                       (vector ? "ASCEND_IS_AIV" : "ASCEND_IS_AIC"));
+  fail(call.where, Fault::OutOfBounds,
+       home.name + " is memory of " + (vector ? "vector" : "cube") + " cores, this is a " +
+           (info.is_cube ? "cube" : "vector") + " core; accepted: such a call under " +
+           (vector ? "ASCEND_IS_AIV" : "ASCEND_IS_AIC"));
 }
 
 // The same for an address alone.
@@ -218,9 +236,9 @@ void AscCore::search(const mco_asc_operand& o, DirectOperand& place, const mco_a
     return;
   }
   const char* name = call.op < 0xFFFF && op_at(call.op) ? op_at(call.op)->tensors[size_t(number)].name : "operand";
-  fail(call.where, std::string(name) + " is " +
-                       (at ? "memory that no argument of the kernel holds" : "a null pointer") +
-                       "; accepted: memory in GM of the launch");
+  fail(call.where, Fault::OutOfBounds,
+       std::string(name) + " is " + (at ? "memory that no argument of the kernel holds" : "a null pointer") +
+           "; accepted: memory in GM of the launch");
 }
 
 }  // namespace mco::asc
@@ -237,7 +255,8 @@ int64_t mco_asc_cycles(void) {
 }
 
 void mco_asc_refuse(const mco_asc_where* where, const char* what, const char* given, const char* accepted) {
-  here(where->call).fail(*where, std::string(what) + " is " + given + "; accepted: " + accepted);
+  here(where->call)
+      .fail(*where, mco::Fault::ParamRange, std::string(what) + " is " + given + "; accepted: " + accepted);
 }
 
 void mco_asc_fault(const mco_asc_where* where, const char* text, ...) {
@@ -246,7 +265,10 @@ void mco_asc_fault(const mco_asc_where* where, const char* text, ...) {
   va_start(args, text);
   vsnprintf(buffer, sizeof buffer, text, args);
   va_end(args);
-  here(where->call).fail(*where, buffer);
+  // A condition of the kernel's own that does not hold breaks no rule of the API.
+  const bool own =
+      !std::strcmp(where->call, "ASSERT") || !std::strcmp(where->call, "assert") || !std::strcmp(where->call, "Trap");
+  here(where->call).fail(*where, own ? mco::Fault::kCount : mco::Fault::ParamRange, buffer);
 }
 
 void* mco_asc_keep(size_t bytes) {
@@ -272,7 +294,7 @@ const mco_asc_home* mco_asc_place(const mco_asc_where* where, int position, int6
   const int64_t size = core.launch.spec.scope_bytes[scope];
   if (scope == mco::GM) mco_asc_refuse(where, "position", mco::asc::position_name(position), "one on the chip");
   if (address < 0 || bytes < 0 || address + bytes > size) {
-    core.fail(*where,
+    core.fail(*where, mco::Fault::Capacity,
               mco::format("bytes [%lld, %lld) of %s, which has %lld; accepted: a place within it", (long long)address,
                           (long long)(address + bytes), mco::kScopeName[scope], (long long)size));
   }
@@ -286,24 +308,6 @@ const mco_asc_home* mco_asc_place(const mco_asc_where* where, int position, int6
   mco::asc::Home* home = core.new_home(name, scope, position, address, bytes);
   *at = home->base;
   return home;
-}
-
-void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* home, int64_t bytes, int how) {
-  auto& core = here(where->call);
-  const mco_asc_call call = {*where, 0xFFFF, 0, 0, 0, 0, 0, {0, 0}, 0};
-  const mco_asc_operand operand = {at, home, 0, 1, (how & MCO_ASC_GM) != 0};
-  mco::DirectOperand place;
-  core.locate(operand, place, call, 0);
-  const mco::MemorySpan& memory = place.memory;
-  if (place.offset < 0 || place.offset + bytes > memory.bytes) {
-    core.fail(*where, mco::format("%s bytes [%lld, %lld) of %s, which has %lld",
-                                  how & MCO_ASC_WRITE ? "writes" : "reads", (long long)place.offset,
-                                  (long long)(place.offset + bytes), memory.name, (long long)memory.bytes));
-  }
-  if (memory.scope != mco::UB && memory.scope != mco::GM) {
-    core.fail(*where, std::string("a scalar access to ") + mco::kScopeName[memory.scope] + "; accepted: UB and GM");
-  }
-  return memory.base + place.offset;
 }
 
 }  // extern "C"

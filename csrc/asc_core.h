@@ -11,10 +11,13 @@
 #include <vector>
 
 #include "../ms_custom_ops/ascendc/include/mco/abi.h"
+#include "checker.h"
 #include "core.h"
+#include "gm_order.h"
 
 namespace mco::asc {
 
+class Checked;
 class Launch;
 struct Worker;
 
@@ -35,7 +38,13 @@ struct Home : mco_asc_home {
   int64_t address = 0;  // in its memory
   Queue* queue = nullptr;
   enum State : uint8_t { kFree, kTaken, kQueued } state = kFree;
-  Place since;  // of the call that made the state
+  Place since;     // of the call that made the state
+  Place released;  // where its pipe or its pool was reset
+  // Of a checked launch: its number; what its last EnQue and its last FreeTensor have ordered; GM that holds nothing.
+  mutable uint32_t number = kNone;
+  Pipes::Clock queued{}, freed{};
+  int64_t fresh = 0;
+  bool output = false;
 };
 
 struct Queue {
@@ -47,6 +56,7 @@ struct Queue {
   std::deque<Home*> waiting;
   Place made;
   std::string name;
+  int producer = 1, consumer = 1;  // the pipes that its flags order
   // Of a pool: what its buffers have taken, and they.
   int64_t used = 0;
   std::vector<std::unique_ptr<Queue>> parts;
@@ -100,7 +110,18 @@ class AscCore {
 
   // Ends this core with an error; does not return.
   [[noreturn]] void fail(const char* text);
-  [[noreturn]] void fail(const mco_asc_where& where, const std::string& text);
+  [[noreturn]] void fail(const mco_asc_where& where, const std::string& text) { fail(where, Fault::kCount, text); }
+  // The same; in a checked launch it is a finding, unless its kind is kCount.
+  [[noreturn]] void fail(const mco_asc_where& where, Fault kind, const std::string& text);
+  // Of a checked launch.
+  void find(const mco_asc_where& where, Fault kind, const std::string& text);
+  uint32_t place_of(const mco_asc_where& where);
+  uint32_t number_of(const Home* home, const MemorySpan& memory);  // home: null where only the memory is known
+  GmOrder::Known tell(int pipe);
+  GmOrder::Known all_done();
+  void learn_all();
+  void serve(void (*work)(void*), void* argument);
+  void check_alive(const Home& home, uint32_t loc);
   [[noreturn]] void leave();
   // Rests until `ready`, which is asked under the lock of the launch; asked to take, it takes what it waited for.
   // `what` it waits for shows in a deadlock.
@@ -163,10 +184,12 @@ class AscCore {
   // Of the scheduler.
   std::unique_ptr<Seat> seat;
   Core* core = nullptr;
+  Checker* checker = nullptr;  // null: nobody looks at what it does
+  uint8_t spare[64];           // what a scalar access that was left out reads
   Worker* worker = nullptr;
-  bool ended = false, failed = false;
-  Ready ready;          // null: it runs
-  bool pauses = false;  // it only lets others go on
+  bool ended = false, failed = false, found = false;  // failed with a finding
+  Ready ready;                                        // null: it runs
+  bool pauses = false;                                // it only lets others go on
   std::string waits_for;
   Place waits_at;
   std::string error;

@@ -3,6 +3,7 @@
 // words of the API.
 #include <cstring>
 
+#include "asc_check.h"
 #include "asc_run.h"
 #include "lanes.h"
 
@@ -28,7 +29,8 @@ MaskValues mask_of(AscCore& core, const mco_asc_call& call, int lanes) {
   if (call.mask == MCO_ASC_COUNT) {
     core.mask_counter = false;
     core.mask[0] = core.mask[1] = ~uint64_t(0);
-    if (int64_t(low) < 0) core.fail(call.where, format("count is %lld; accepted: 0 or more", (long long)int64_t(low)));
+    if (int64_t(low) < 0)
+      core.fail(call.where, Fault::ParamRange, format("count is %lld; accepted: 0 or more", (long long)int64_t(low)));
     return {kMaskCounter, int64_t(low), 0, 1};
   }
   if (call.mask == MCO_ASC_NUMBER) {
@@ -60,13 +62,32 @@ std::string api_text(const char* what, const std::string& row) {
   return text.compare(0, row.size() + 2, row + ": ") == 0 ? text.substr(row.size() + 2) : text;
 }
 
-void check_align(AscCore& core, const mco_asc_call& call, const OpInfo& op, int i, const DirectOperand& o, int align) {
+// False where a checked launch has noted that the operand starts off the grid.
+bool check_align(AscCore& core, const mco_asc_call& call, const OpInfo& op, int i, const DirectOperand& o, int align) {
   const int64_t address =
       o.memory.scope == GM ? reinterpret_cast<int64_t>(o.memory.base) + o.offset : o.memory.address + o.offset;
-  if ((address & (align - 1)) == 0) return;  // a power of two
-  core.fail(call.where, format("%s starts at byte %lld of %s (%s); accepted: a multiple of %d",
-                               op.tensors[size_t(i)].name, (long long)(o.memory.scope == GM ? o.offset : address),
-                               kScopeName[o.memory.scope], o.memory.name, align));
+  if ((address & (align - 1)) == 0) return true;  // a power of two
+  const std::string text =
+      format("%s starts at byte %lld of %s (%s); accepted: a multiple of %d", op.tensors[size_t(i)].name,
+             (long long)(o.memory.scope == GM ? o.offset : address), kScopeName[o.memory.scope], o.memory.name, align);
+  if (!core.checker) core.fail(call.where, text);
+  core.find(call.where, Fault::Misaligned, text);
+  return false;
+}
+
+// What a checked launch adds: numbers of memory and place. False where the instruction is left out.
+bool look(AscCore& core, const mco_asc_call& call, const OpInfo& op, const mco_asc_operand* operands, Direct& direct,
+          bool aligned) {
+  direct.loc = core.place_of(call.where);
+  core.checker->call(call.where.call);
+  for (int i = 0; i < call.operands; ++i) {
+    const auto* home = static_cast<const Home*>(operands[i].home);
+    DirectOperand& o = core.places[i];
+    o.memory.number = core.number_of(home, o.memory);
+    if (home) core.check_alive(*home, direct.loc);
+    if (!aligned && op.tensors[size_t(i)].written) core.checker->assume_written(o.memory.number, o.offset);
+  }
+  return aligned;
 }
 
 }  // namespace
@@ -96,20 +117,29 @@ static void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand
   }
   for (int i = 0; i < call.args; ++i) std::memcpy(&values[first + i], &args[i], sizeof values[0]);
   for (int i = 0; i < call.attrs; ++i) all_attrs[first_attr + i] = attrs[i];
+  bool aligned = true;
   for (int i = 0; i < call.operands; ++i) {
     places[i].dtype = DType(operands[i].dtype);
     core.locate(operands[i], places[i], call, i);
-    check_align(core, call, *op, i, places[i], operands[i].align);
+    aligned &= check_align(core, call, *op, i, places[i], operands[i].align);
   }
-  const Direct direct{op, places, values, all_attrs, floats, call.where.file ? call.where.file : "", call.where.line};
+  Direct direct{op, places, values, all_attrs, floats, call.where.file ? call.where.file : "", call.where.line};
   if (!core.issued) {
     core.issued = true;
     core.launch.end_probe();
   }
+  if (__builtin_expect(core.checker != nullptr, 0) && !look(core, call, *op, operands, direct, aligned)) return;
   bool failed = false;
   try {
     core.core->issue(direct);
   } catch (const std::exception& e) {
+    if (core.checker) {
+      core.checker->refused(e.what(), direct.loc);
+      for (int i = 0; i < call.operands; ++i) {
+        if (op->tensors[size_t(i)].written) core.checker->assume_written(places[i].memory.number, places[i].offset);
+      }
+      return;
+    }
     core.error = core.title() + ": " + call.where.call + ": " + api_text(e.what(), op->name);
     failed = true;
   }

@@ -2,6 +2,7 @@
 // Pipes, queues, buffers and the flags between pipes of a core.
 #include <algorithm>
 
+#include "asc_check.h"
 #include "asc_run.h"
 
 namespace mco::asc {
@@ -26,19 +27,61 @@ std::string list_of(const mco_asc_pipe& pipe, Scope scope, bool split) {
   return text.empty() ? "none before it" : text;
 }
 
-std::unique_ptr<Queue> make_queue(AscCore& core, const mco_asc_where& where, int position, int depth, int number,
-                                  int64_t bytes, int64_t address) {
+enum Position { kGM, kA1, kA2, kB1, kB2, kC1, kC2, kCO1, kCO2, kVECIN, kVECOUT, kVECCALC, kSHM, kTSCM };
+enum Pipe { kV = 1, kM, kMTE1, kMTE2, kMTE3, kFIX };
+
+bool in_l1(int position) { return position == kA1 || position == kB1 || position == kC1 || position == kTSCM; }
+bool in_l0(int position) { return position == kA2 || position == kB2 || position == kC2; }
+
+// The pipes that the flags of a queue order: who fills its tensors, who uses them. A queue of one position is filled
+// from the memory before it.
+int producer_of(int from, int to) {
+  if (in_l1(from)) return from == to ? kMTE2 : kMTE1;
+  if (in_l0(from)) return from == to ? kMTE1 : kM;
+  switch (from) {
+    case kGM:
+      return kMTE2;
+    case kVECIN:
+      return to == kVECCALC ? kV : kMTE2;
+    case kCO1:
+      return kM;
+    default:
+      return kV;
+  }
+}
+int consumer_of(int from, int to, bool split) {
+  if (in_l1(to)) return from == kVECOUT ? kMTE3 : kMTE1;
+  if (in_l0(to)) return kM;
+  switch (to) {
+    case kGM:
+      return from == kCO1 && split ? kFIX : kMTE3;
+    case kCO1:
+      return split ? kFIX : kV;
+    case kCO2:
+      return from == kCO1 ? (split ? kFIX : kV) : kMTE3;
+    case kVECOUT:
+      return kMTE3;
+    default:
+      return kV;
+  }
+}
+
+std::unique_ptr<Queue> make_queue(AscCore& core, const mco_asc_where& where, int position, int end, int depth,
+                                  int number, int64_t bytes, int64_t address) {
   auto q = std::make_unique<Queue>();
   q->depth = depth;
   q->made = Place(where);
   q->name = queue_name(position, depth >= 0, q->made);
   q->block_bytes = bytes;
+  q->producer = producer_of(position, end);
+  q->consumer = consumer_of(position, end, core.info.split != 0);
   const Scope scope = scope_of(position, core.info.split != 0);
   for (int i = 0; i < number; ++i) {
     const std::string name = number > 1 ? "block " + std::to_string(i) + " of the " + q->name : "the " + q->name;
     Home* home = core.new_home(name, scope, position, address + i * bytes, bytes);
     home->queue = q.get();
     q->blocks.push_back(home);
+    if (core.checker && home->base) core.checker->fresh(scope, home->address, bytes);
   }
   return q;
 }
@@ -46,7 +89,8 @@ std::unique_ptr<Queue> make_queue(AscCore& core, const mco_asc_where& where, int
 void check_block(AscCore& core, const mco_asc_where& where, const Queue& q, const Home* home) {
   if (home && home->queue == &q) return;
   const std::string given = home ? home->name : std::string("no block of a queue");
-  core.fail(where, "the tensor lies in " + given + "; accepted: a tensor that the " + q.name + " gave by AllocTensor");
+  core.fail(where, Fault::QueueMisuse,
+            "the tensor lies in " + given + "; accepted: a tensor that the " + q.name + " gave by AllocTensor");
 }
 
 std::string states_of(const Queue& q) {
@@ -60,7 +104,7 @@ std::string states_of(const Queue& q) {
 
 void check_event(AscCore& core, const mco_asc_where& where, int event, int id) {
   if (event < 0 || event >= 64 || id < 0 || id > 7) {
-    core.fail(where, "event id is " + std::to_string(id) + "; accepted: 0 to 7");
+    core.fail(where, Fault::EventIdRange, "event id is " + std::to_string(id) + "; accepted: 0 to 7");
   }
 }
 
@@ -68,44 +112,49 @@ std::string pair_of(int event) { return std::string(kPipes[event / 8]) + "_" + k
 
 }  // namespace
 
-static Queue* init(AscCore& core, const mco_asc_where& where, mco_asc_pipe& pipe, int position, int depth, int number,
-                   int64_t bytes) {
+static Queue* init(AscCore& core, const mco_asc_where& where, mco_asc_pipe& pipe, int position, int end, int depth,
+                   int number, int64_t bytes) {
   const bool split = core.info.split != 0;
   const Scope scope = scope_of(position, split);
   if (scope == GM) {
-    core.fail(where, std::string("position is ") + position_name(position) + "; accepted: one in on-chip memory of " +
-                         "this chip");
+    core.fail(
+        where, Fault::ParamRange,
+        std::string("position is ") + position_name(position) + "; accepted: one in on-chip memory of " + "this chip");
   }
   if (number < 1 || bytes < 0) {
-    core.fail(where, format("%d blocks of %lld bytes; accepted: 1 block or more", number, (long long)bytes));
+    core.fail(where, Fault::ParamRange,
+              format("%d blocks of %lld bytes; accepted: 1 block or more", number, (long long)bytes));
   }
   if (depth >= 0 && number > kMostBuffers) {
-    core.fail(where, format("%d blocks; accepted: %d buffers at most in a kernel", number, kMostBuffers));
+    core.fail(where, Fault::Capacity,
+              format("%d blocks; accepted: %d buffers at most in a kernel", number, kMostBuffers));
   }
   const int64_t block = round_up(bytes, kBlockBytes), room = core.launch.spec.scope_bytes[scope];
   const int64_t wanted = block * number;
   if (wanted > room - pipe.used[scope]) {
-    core.fail(where, format("%d x %lld bytes of %s, of which %lld of %lld are taken (", number, (long long)block,
-                            kScopeName[scope], (long long)pipe.used[scope], (long long)room) +
-                         list_of(pipe, scope, split) + "); accepted: buffers that fit");
+    core.fail(where, Fault::Capacity,
+              format("%d x %lld bytes of %s, of which %lld of %lld are taken (", number, (long long)block,
+                     kScopeName[scope], (long long)pipe.used[scope], (long long)room) +
+                  list_of(pipe, scope, split) + "); accepted: buffers that fit");
   }
   pipe.buffers += number;
   if (pipe.buffers > kMostBuffers) {
-    core.fail(where, format("makes %d buffers; accepted: %d at most in a kernel", pipe.buffers, kMostBuffers));
+    core.fail(where, Fault::Capacity,
+              format("makes %d buffers; accepted: %d at most in a kernel", pipe.buffers, kMostBuffers));
   }
-  pipe.queues.push_back(make_queue(core, where, position, depth, number, block, pipe.used[scope]));
+  pipe.queues.push_back(make_queue(core, where, position, end, depth, number, block, pipe.used[scope]));
   pipe.used[scope] += wanted;
   pipe.queues.back()->pipe = &pipe;
   return pipe.queues.back().get();
 }
 
-static void release(AscCore& core, Queue& q) {
-  (void)core;
+static void release(const mco_asc_where& where, Queue& q) {
   for (Home* home : q.blocks) {
+    home->released = Place(where);
     home->queue = nullptr;
     home->name += ", which was released";
   }
-  for (auto& part : q.parts) release(core, *part);
+  for (auto& part : q.parts) release(where, *part);
 }
 
 }  // namespace mco::asc
@@ -119,7 +168,9 @@ using mco::asc::Queue;
 namespace {
 
 Queue& need(AscCore& core, const mco_asc_where& where, mco_asc_queue* queue) {
-  if (!queue) core.fail(where, "the queue or buffer was not initialised; accepted: one that InitBuffer was called for");
+  if (!queue)
+    core.fail(where, mco::Fault::QueueMisuse,
+              "the queue or buffer was not initialised; accepted: one that InitBuffer was called for");
   return *reinterpret_cast<Queue*>(queue);
 }
 
@@ -136,11 +187,16 @@ mco_asc_pipe* mco_asc_pipe_new(const mco_asc_where* where) {
   return core.pipes.back().get();
 }
 
-void mco_asc_pipe_end(mco_asc_pipe* pipe) { pipe->alive = false; }
+void mco_asc_pipe_end(mco_asc_pipe* pipe) {
+  pipe->alive = false;
+  AscCore* core = mco::asc::current();
+  if (core && core->checker) core->checker->pipes().barrier(mco::kAllPipes);
+}
 
 void mco_asc_pipe_reset(const mco_asc_where* where, mco_asc_pipe* pipe) {
   auto& core = here(where->call);
-  for (auto& q : pipe->queues) mco::asc::release(core, *q);
+  if (core.checker) core.checker->pipes().barrier(mco::kAllPipes);
+  for (auto& q : pipe->queues) mco::asc::release(*where, *q);
   pipe->retired.insert(pipe->retired.end(), std::make_move_iterator(pipe->queues.begin()),
                        std::make_move_iterator(pipe->queues.end()));
   pipe->queues.clear();
@@ -153,25 +209,23 @@ void mco_asc_pipe_reset(const mco_asc_where* where, mco_asc_pipe* pipe) {
 
 mco_asc_queue* mco_asc_init_buffer(const mco_asc_where* where, mco_asc_pipe* pipe, int position, int end, int depth,
                                    int number, int64_t bytes) {
-  (void)end;
   auto& core = here(where->call);
-  if (!pipe) core.fail(*where, "the TPipe was destroyed; accepted: one that lives");
-  return reinterpret_cast<mco_asc_queue*>(mco::asc::init(core, *where, *pipe, position, depth, number, bytes));
+  if (!pipe) core.fail(*where, mco::Fault::QueueMisuse, "the TPipe was destroyed; accepted: one that lives");
+  return reinterpret_cast<mco_asc_queue*>(mco::asc::init(core, *where, *pipe, position, end, depth, number, bytes));
 }
 
 mco_asc_queue* mco_asc_pool_buffer(const mco_asc_where* where, mco_asc_queue* pool, int position, int end, int depth,
                                    int number, int64_t bytes) {
-  (void)end;
   auto& core = here(where->call);
   Queue& from = need(core, *where, pool);
   const int64_t block = mco::round_up(bytes, mco::kBlockBytes);
   if (number < 1 || bytes < 0 || block * number > from.block_bytes - from.used) {
-    core.fail(*where,
+    core.fail(*where, mco::Fault::Capacity,
               mco::format("%d x %lld bytes of a pool of %lld, of which %lld are taken; accepted: buffers that fit",
                           number, (long long)block, (long long)from.block_bytes, (long long)from.used));
   }
   from.parts.push_back(
-      mco::asc::make_queue(core, *where, position, depth, number, block, from.blocks[0]->address + from.used));
+      mco::asc::make_queue(core, *where, position, end, depth, number, block, from.blocks[0]->address + from.used));
   from.used += block * number;
   return reinterpret_cast<mco_asc_queue*>(from.parts.back().get());
 }
@@ -179,7 +233,7 @@ mco_asc_queue* mco_asc_pool_buffer(const mco_asc_where* where, mco_asc_queue* po
 void mco_asc_pool_reset(const mco_asc_where* where, mco_asc_queue* pool) {
   auto& core = here(where->call);
   Queue& from = need(core, *where, pool);
-  for (auto& part : from.parts) mco::asc::release(core, *part);
+  for (auto& part : from.parts) mco::asc::release(*where, *part);
   from.used = 0;
 }
 
@@ -197,39 +251,55 @@ const mco_asc_home* mco_asc_alloc(const mco_asc_where* where, mco_asc_queue* que
     q.next = (q.next + i + 1) % q.blocks.size();
     home->state = Home::kTaken;
     home->since = Place(*where);
+    if (core.checker) {
+      core.checker->pipes().join(q.producer, home->freed);
+      if (home->base) core.checker->fresh(mco::Scope(home->scope), home->address, home->bytes);
+    }
     return home;
   }
-  core.fail(*where, mco::format("all %zu blocks of the ", q.blocks.size()) + q.name + " are in use (" +
-                        mco::asc::states_of(q) + "); accepted: one FreeTensor for each AllocTensor before the next");
+  core.fail(*where, mco::Fault::QueueMisuse,
+            mco::format("all %zu blocks of the ", q.blocks.size()) + q.name + " are in use (" + mco::asc::states_of(q) +
+                "); accepted: one FreeTensor for each AllocTensor before the next");
 }
 
-void mco_asc_enqueue(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home) {
+void mco_asc_enqueue(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home, int hop) {
   auto& core = here(where->call);
   Queue& q = need(core, *where, queue);
   Home* block = home_of(home);
   mco::asc::check_block(core, *where, q, block);
   if (block->state != Home::kTaken) {
-    core.fail(*where, block->name + (block->state == Home::kFree ? " was freed at " : " is in the queue since ") +
-                          block->since.text() + "; accepted: a tensor between its AllocTensor and its FreeTensor");
+    core.fail(*where, mco::Fault::QueueMisuse,
+              block->name + (block->state == Home::kFree ? " was freed at " : " is in the queue since ") +
+                  block->since.text() + "; accepted: a tensor between its AllocTensor and its FreeTensor");
   }
   const size_t depth = size_t(std::max(q.depth, 1));
   if (q.waiting.size() >= depth) {
-    core.fail(*where, mco::format("%zu tensors wait in the ", q.waiting.size()) + q.name +
-                          mco::format(", whose depth is %zu; accepted: a DeQue before the next EnQue", depth));
+    core.fail(*where, mco::Fault::QueueMisuse,
+              mco::format("%zu tensors wait in the ", q.waiting.size()) + q.name +
+                  mco::format(", whose depth is %zu; accepted: a DeQue before the next EnQue", depth));
   }
   block->state = Home::kQueued;
   block->since = Place(*where);
+  if (core.checker) {
+    const int pipe = hop < 0 ? q.producer : mco::asc::producer_of(hop / 16, hop % 16);
+    block->queued = core.checker->pipes().mark(pipe);
+  }
   q.waiting.push_back(block);
 }
 
-const mco_asc_home* mco_asc_dequeue(const mco_asc_where* where, mco_asc_queue* queue) {
+const mco_asc_home* mco_asc_dequeue(const mco_asc_where* where, mco_asc_queue* queue, int hop) {
   auto& core = here(where->call);
   Queue& q = need(core, *where, queue);
-  if (q.waiting.empty()) core.fail(*where, "the " + q.name + " is empty; accepted: one EnQue before each DeQue");
+  if (q.waiting.empty())
+    core.fail(*where, mco::Fault::QueueMisuse, "the " + q.name + " is empty; accepted: one EnQue before each DeQue");
   Home* block = q.waiting.front();
   q.waiting.pop_front();
   block->state = Home::kTaken;
   block->since = Place(*where);
+  if (core.checker) {
+    const int pipe = hop < 0 ? q.consumer : mco::asc::consumer_of(hop / 16, hop % 16, core.info.split != 0);
+    core.checker->pipes().join(pipe, block->queued);
+  }
   return block;
 }
 
@@ -239,12 +309,13 @@ void mco_asc_free(const mco_asc_where* where, mco_asc_queue* queue, const mco_as
   Home* block = home_of(home);
   mco::asc::check_block(core, *where, q, block);
   if (block->state != Home::kTaken) {
-    core.fail(*where, block->name +
-                          (block->state == Home::kFree ? " was freed before, at " : " is in the queue since ") +
-                          block->since.text() + "; accepted: one FreeTensor for each AllocTensor");
+    core.fail(*where, mco::Fault::QueueMisuse,
+              block->name + (block->state == Home::kFree ? " was freed before, at " : " is in the queue since ") +
+                  block->since.text() + "; accepted: one FreeTensor for each AllocTensor");
   }
   block->state = Home::kFree;
   block->since = Place(*where);
+  if (core.checker) block->freed = core.checker->pipes().mark(q.consumer);
 }
 
 int mco_asc_ask(const mco_asc_where* where, mco_asc_queue* queue, int what) {
@@ -269,12 +340,14 @@ const mco_asc_home* mco_asc_rest(const mco_asc_where* where, int position) {
 void mco_asc_set_flag(const mco_asc_where* where, int event, int id) {
   auto& core = here(where->call);
   mco::asc::check_event(core, *where, event, id);
+  if (core.checker) return core.checker->flag(true, event / 8, event % 8, id, core.place_of(*where));
   core.flags[event][id].balance++;
 }
 
 void mco_asc_wait_flag(const mco_asc_where* where, int event, int id) {
   auto& core = here(where->call);
   mco::asc::check_event(core, *where, event, id);
+  if (core.checker) return core.checker->flag(false, event / 8, event % 8, id, core.place_of(*where));
   auto& flag = core.flags[event][id];
   if (--flag.balance >= 0) return;
   // The scalar unit itself waits here; another pipe waits until a later instruction sets the flag.
@@ -294,8 +367,9 @@ int mco_asc_take_event(const mco_asc_where* where, int event, int keep) {
     flag.taken = keep != 0;
     return id;
   }
-  core.fail(*where, "all 8 event ids of " + mco::asc::pair_of(event) +
-                        " are taken; accepted: ReleaseEventID before the next AllocEventID");
+  core.fail(*where, mco::Fault::EventIdRange,
+            "all 8 event ids of " + mco::asc::pair_of(event) +
+                " are taken; accepted: ReleaseEventID before the next AllocEventID");
 }
 
 void mco_asc_release_event(const mco_asc_where* where, int event, int id) {
@@ -306,7 +380,8 @@ void mco_asc_release_event(const mco_asc_where* where, int event, int id) {
 
 void mco_asc_pipe_barrier(const mco_asc_where* where, int pipe) {
   auto& core = here(where->call);
-  if (pipe == 0) core.fail(*where, "pipe is PIPE_S; accepted: another pipe, or PIPE_ALL");
+  if (core.checker) core.checker->pipes().barrier(pipe);
+  if (pipe == 0) core.fail(*where, mco::Fault::ParamRange, "pipe is PIPE_S; accepted: another pipe, or PIPE_ALL");
 }
 
 }  // extern "C"

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "asc_findings.h"
+#include "capi.h"
 #include "fpenv.h"
 #include "guarded.h"
 #include "pool.h"
@@ -39,13 +41,32 @@ Launch::Launch(const mco_asc_launch& spec, int kind) : spec(spec), kind(kind), w
     home->scope = GM;
     home->position = 0;
     home->name = spec.memory[i].name;
+    home->fresh = spec.memory[i].output ? home->bytes : spec.memory[i].fresh;
+    home->output = spec.memory[i].output != 0;
+    if (spec.check) home->lo = home->hi = nullptr;
     gm_.push_back(std::move(home));
   }
   std::sort(gm_.begin(), gm_.end(), [](const auto& a, const auto& b) { return a->base < b->base; });
   make_cores();
+  if (spec.check) begin_checked();
 }
 
 Launch::~Launch() = default;
+
+void Launch::begin_checked() {
+  if (!spec.strict) fail("a checked launch needs to know its memory; accepted: memory of GmAlloc or aclrtMalloc");
+  std::vector<std::string> titles;
+  for (const auto& core : cores) titles.push_back(core->title());
+  checked = std::make_unique<Checked>(spec, gm_, std::move(titles));
+}
+
+std::unique_ptr<Core> Launch::make_core(const AscCore& core) {
+  int64_t bytes[kScopes];
+  for (int s = 0; s < kScopes; ++s) bytes[s] = core.scope_bytes(Scope(s));
+  if (bytes[UB]) bytes[UB] += kScratchBytes;
+  if (checked) return checked->make_core(bytes);
+  return std::make_unique<Core>(bytes, spec.saturate != 0, nullptr, true, helpers_ == 0);
+}
 
 void Launch::make_cores() {
   const bool split = spec.split != 0;
@@ -112,15 +133,12 @@ void Launch::begin(Worker& w, AscCore& core) {
   core.seat = std::move(w.seats.back());
   w.seats.pop_back();
   auto& engine = core.seat->cores[core.info.is_cube && core.info.split];
-  if (engine) {
-    engine->reset();
-  } else {
-    int64_t bytes[kScopes];
-    for (int s = 0; s < kScopes; ++s) bytes[s] = core.scope_bytes(Scope(s));
-    if (bytes[UB]) bytes[UB] += kScratchBytes;
-    engine = std::make_unique<Core>(bytes, spec.saturate != 0, nullptr, true, helpers_ == 0);
-  }
+  const bool fresh = !engine;
+  if (fresh) engine = make_core(core);
+  if (!fresh || checked) engine->reset(core.number);
   core.core = engine.get();
+  core.checker = static_cast<Checker*>(engine->observer());
+  core.info.observed = core.checker != nullptr;
   core.worker = &w;
   Fibre& f = core.seat->fibre;
   getcontext(&f.context);
@@ -164,17 +182,21 @@ void Launch::check_end(AscCore& core) {
 void Launch::after(Worker& w, AscCore& core) {
   if (wanted_kind < 0) probing = false;  // a core that waits, waits for others to run
   if (!core.ended) return;
-  if (!core.failed) check_end(core);
+  if (!core.failed && !checked) check_end(core);
+  if (core.checker) core.checker->end(core.core->machine(), !core.failed);
+  if (core.failed && checked) checked->note_failed();
   if (core.fault_at) core.error += " [" + code_place(core.fault_at) + "]";
-  if (core.failed) note_error(core.number, core.error);
+  if (core.failed && !core.found) note_error(core.number, core.error);
   w.cores.erase(std::find(w.cores.begin(), w.cores.end(), &core));
   w.seats.push_back(std::move(core.seat));
   core.core = nullptr;
+  core.checker = nullptr;
 }
 
 void Launch::abandon(Worker& w) {
   for (AscCore* core : w.cores) {
     core->ended = true;
+    if (core->checker) core->checker->end(core->core->machine(), false);
     w.seats.push_back(std::move(core->seat));
   }
   w.cores.clear();
@@ -185,6 +207,7 @@ void Launch::deadlock() {
   int shown = 0, waiting = 0, first = INT32_MAX;
   for (const auto& core : cores) {
     if (core->ended || !core->ready) continue;
+    if (core->number < first) stuck_at_ = core->waits_at;
     first = std::min(first, core->number);
     if (++waiting <= 8) {
       ++shown;
@@ -202,6 +225,7 @@ void Launch::deadlock() {
     for (size_t i = 0; i < done.size() && i < 8; ++i) text += (i ? ", " : "") + done[i];
     if (done.size() > 8) text += " and " + std::to_string(done.size() - 8) + " more";
   }
+  stuck_ = true;
   note_error(first, text);
 }
 
@@ -281,12 +305,19 @@ void Launch::alarm() {
 }
 
 void Launch::run() {
-  const int threads = spec.threads > 0 ? spec.threads : ThreadPool::threads();
+  const int threads = checked ? 1 : spec.threads > 0 ? spec.threads : ThreadPool::threads();
   helpers_ = int(std::min<size_t>(size_t(threads), cores.size())) - 1;
   const FaultHandlers handlers;
   const TimeLimit limit(*this);
   ThreadPool::instance().run(helpers_, [this] { work(); }, [this] { watch.look(); });
-  if (error_core_ != INT32_MAX) throw Error(error_);
+  if (!checked) {
+    if (error_core_ != INT32_MAX) throw Error(error_);
+    return;
+  }
+  // Cores that wait for one that ended with a finding are no finding of their own.
+  if (stuck_ && checked->complete()) checked->add(Fault::FlagDeadlock, stuck_at_, error_core_, error_);
+  checked->finish(error_core_ == INT32_MAX);
+  if (error_core_ != INT32_MAX && !stuck_) throw Error(error_);
 }
 
 }  // namespace mco::asc
@@ -295,12 +326,16 @@ using mco::asc::here;
 
 extern "C" {
 
-int mco_asc_run(const mco_asc_launch* spec, char* err, size_t errlen) {
+int mco_asc_run(const mco_asc_launch* given, char* err, size_t errlen) {
   bool asked = false;
   const int status = mco::guarded(err, errlen, [&] {
-    if (!spec || spec->struct_size != sizeof *spec || spec->abi != MCO_ASC_ABI) {
+    if (!given || given->struct_size != sizeof *given || given->abi != MCO_ASC_ABI) {
       mco::fail("mco_asc_run: made by other headers than those of this version; build the kernel again");
     }
+    mco_asc_launch own = *given;
+    const mco_asc_launch* const spec = &own;
+    if (spec->findings) *spec->findings = nullptr;
+    if (mco_get_check()) own.check = 1;
     if (mco::asc::current()) mco::fail("a kernel cannot launch a kernel");
     int kind = spec->kind >= 0 ? spec->kind : 0;
     for (int tries = 0; tries < 3; ++tries) {
@@ -310,9 +345,10 @@ int mco_asc_run(const mco_asc_launch* spec, char* err, size_t errlen) {
         launch.run();
       } catch (...) {
         asked = launch.asked_to_stop();
+        if (launch.checked && spec->findings) *spec->findings = mco::asc::findings_of(*launch.checked);
         throw;
       }
-      if (launch.wanted_kind < 0) return;
+      if (launch.wanted_kind < 0) return mco::asc::hand_over(launch);
       kind = launch.wanted_kind;
     }
     mco::fail("the kernel says another KERNEL_TASK_TYPE each time it runs");

@@ -11,6 +11,7 @@
 #include <thread>
 #include <mutex>
 
+#include "asc_check.h"
 #include "asc_core.h"
 #include "watch.h"
 
@@ -49,7 +50,8 @@ class Launch {
 
   const mco_asc_launch& spec;
   const int kind;
-  bool guessed = false;  // the kind is an assumption
+  bool guessed = false;              // the kind is an assumption
+  std::unique_ptr<Checked> checked;  // null: the launch runs fast
   Watch watch;
 
   std::mutex mutex;
@@ -70,6 +72,7 @@ class Launch {
   struct Work {
     void (*call)(void*);
     void* argument;
+    GmOrder::Known known;  // of a checked launch: by who asks, then by who has done it
     bool done = false;
   };
   std::map<int, std::deque<Work*>> handed;  // by cube core
@@ -89,6 +92,8 @@ class Launch {
   void after(Worker& w, AscCore& core);
   void check_end(AscCore& core);
   void deadlock();
+  void begin_checked();
+  std::unique_ptr<Core> make_core(const AscCore& core);
   void abandon(Worker& w);
 
   std::vector<std::unique_ptr<Home>> gm_;  // by address
@@ -98,6 +103,8 @@ class Launch {
   int helpers_ = 0;  // threads beside the caller's
   std::atomic<int> error_core_{INT32_MAX};
   std::string error_;
+  bool stuck_ = false;  // the error is that no core can go on
+  Place stuck_at_;
 };
 
 // Faults of a thread while it runs kernels become errors of the core (asc_fault.cc).

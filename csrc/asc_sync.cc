@@ -2,9 +2,37 @@
 // Order between cores: barriers, counters of a block, words in GM.
 #include <algorithm>
 
+#include "asc_check.h"
 #include "asc_run.h"
 
 namespace mco::asc {
+
+// What others may know of this core once a flag of this pipe has come; and once all its pipes are done.
+GmOrder::Known AscCore::tell(int pipe) {
+  if (pipe < 0 || pipe >= kPipes) return all_done();
+  return launch.checked->order().tell(number, checker->pipes().mark(pipe));
+}
+
+GmOrder::Known AscCore::all_done() {
+  checker->pipes().barrier(kAllPipes);
+  return launch.checked->order().tell(number, checker->pipes().mark(0));
+}
+
+// Of a loop that looks at GM: what it sees, and what was written before that.
+void AscCore::learn_all() {
+  for (const auto& other : launch.cores) {
+    if (other.get() == this || !other->checker) continue;
+    launch.checked->order().learn(number, launch.checked->order().tell(other->number, other->checker->pipes().now()));
+  }
+}
+
+// Work of the library, which orders its own pipes.
+void AscCore::serve(void (*work)(void*), void* argument) {
+  if (!checker) return work(argument);
+  checker->pipes().region_end();
+  work(argument);
+  checker->pipes().region_begin();
+}
 
 namespace {
 
@@ -33,7 +61,10 @@ bool Launch::take_cross(int core, int id, bool take) {
     if (found == cross.end()) continue;
     const std::vector<int> sources = reached(*cores[size_t(core)], mode);
     if (!std::all_of(sources.begin(), sources.end(), [&](int source) { return found->second[source] > 0; })) continue;
-    for (int source : sources) found->second[source] -= take;
+    for (int source : sources) {
+      found->second[source] -= take;
+      if (take && checked) checked->take_flag(core, id, mode, source);
+    }
     return true;
   }
   return false;
@@ -50,6 +81,7 @@ void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
   mco::asc::Launch& launch = core.launch;
   const int members = count > 0 ? count : int(launch.members[core.info.split ? who : MCO_ASC_ALL_CORES].size());
   int64_t round;
+  if (core.checker) launch.checked->arrive({who, members}, core.number, core.all_done());
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
     auto& barrier = launch.barriers[{who, members}];
@@ -58,37 +90,44 @@ void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
       barrier.arrived = 0;
       ++barrier.round;
       launch.changed.notify_all();
+      if (core.checker) launch.checked->meet({who, members}, core.number, size_t(members) == launch.cores.size());
       return;
     }
   }
   const std::string what = "for all " + std::to_string(members) + " " + mco::asc::who_text(who) + "cores";
   core.wait(*where, what,
             [&launch, who, members, round](bool) { return launch.barriers[{who, members}].round != round; });
+  if (core.checker) launch.checked->leave({who, members}, core.number);
 }
 
-void mco_asc_cross_set(const mco_asc_where* where, int mode, int id) {
+void mco_asc_cross_set(const mco_asc_where* where, int pipe, int mode, int id) {
   auto& core = here(where->call);
   if (mode < 0 || mode > 2 || id < 0 || id > 15) {
-    core.fail(*where, mco::format("mode is %d and the flag %d; accepted: modes 0 to 2, flags 0 to 15", mode, id));
+    core.fail(*where, mco::Fault::EventIdRange,
+              mco::format("mode is %d and the flag %d; accepted: modes 0 to 2, flags 0 to 15", mode, id));
   }
   mco::asc::Launch& launch = core.launch;
   int full = -1;
+  const auto told = core.checker ? core.tell(pipe) : mco::GmOrder::Known();
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
     for (int other : mco::asc::reached(core, mode)) {
+      if (core.checker) launch.checked->flags[{other, id, mode, core.number}].push_back(told);
       if (launch.cross[{other, id, mode}][core.number]++ >= mco::asc::kMostCount) full = other;
     }
     launch.changed.notify_all();
   }
   if (full >= 0) {
-    core.fail(*where, mco::format("flag %d of %s is set 16 times and not waited for; accepted: 15 at most", id,
-                                  launch.cores[size_t(full)]->title().c_str()));
+    core.fail(*where, mco::Fault::FlagUnpaired,
+              mco::format("flag %d of %s is set 16 times and not waited for; accepted: 15 at most", id,
+                          launch.cores[size_t(full)]->title().c_str()));
   }
 }
 
 void mco_asc_cross_wait(const mco_asc_where* where, int id) {
   auto& core = here(where->call);
-  if (id < 0 || id > 15) core.fail(*where, mco::format("the flag is %d; accepted: 0 to 15", id));
+  if (id < 0 || id > 15)
+    core.fail(*where, mco::Fault::EventIdRange, mco::format("the flag is %d; accepted: 0 to 15", id));
   mco::asc::Launch& launch = core.launch;
   const int number = core.number;
   const auto there = [&launch, number, id](bool take) { return launch.take_cross(number, id, take); };
@@ -101,20 +140,22 @@ void mco_asc_cross_wait(const mco_asc_where* where, int id) {
 
 void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argument) {
   auto& core = here(where->call);
-  if (core.info.is_cube || !core.info.split) return work(argument);
+  if (core.info.is_cube || !core.info.split) return core.serve(work, argument);
   mco::asc::Launch& launch = core.launch;
   int cube = -1;
   for (const int other : mco::asc::reached(core, 2)) cube = other;
   if (cube < 0) {
     core.fail(*where, "the block has no cube core; accepted: KERNEL_TYPE_MIX_AIC_1_1 or KERNEL_TYPE_MIX_AIC_1_2");
   }
-  mco::asc::Launch::Work mine{work, argument};
+  mco::asc::Launch::Work mine{work, argument, {}};
+  if (core.checker) mine.known = core.all_done();
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
     launch.handed[cube].push_back(&mine);
     launch.changed.notify_all();
   }
   core.wait(*where, "for " + launch.cores[size_t(cube)]->title() + " to do it", [&mine](bool) { return mine.done; });
+  if (core.checker) launch.checked->order().learn(core.number, mine.known);
 }
 
 void mco_asc_serve(const mco_asc_where* where) {
@@ -141,7 +182,9 @@ void mco_asc_serve(const mco_asc_where* where) {
     }
     if (!found) core.wait(*where, "for work of the vector cores of its block", ready);
     if (!next) return;
-    next->call(next->argument);
+    if (core.checker) launch.checked->order().learn(core.number, next->known);
+    core.serve(next->call, next->argument);
+    if (core.checker) next->known = core.all_done();
     std::lock_guard<std::mutex> lock(launch.mutex);
     next->done = true;
     launch.changed.notify_all();
@@ -157,15 +200,18 @@ void mco_asc_wait_word(const mco_asc_where* where, int32_t* at, int32_t value, i
     if (take && now) __atomic_store_n(at, 0, __ATOMIC_RELEASE);
     return true;
   };
+  bool now;
   {
     std::lock_guard<std::mutex> lock(core.launch.mutex);
-    if (there(true)) return;
+    now = there(true);
   }
-  core.wait(*where, mco::format("for a word in GM to become %d", value), there);
+  if (!now) core.wait(*where, mco::format("for a word in GM to become %d", value), there);
+  if (core.checker) core.launch.checked->order().learn(core.number, core.launch.checked->words[at]);
 }
 
-void mco_asc_wake(void) {
+void mco_asc_wake(const int32_t* at) {
   auto& core = here("IBSet");
+  if (core.checker) core.launch.checked->words[at] = core.all_done();
   std::lock_guard<std::mutex> lock(core.launch.mutex);
   core.launch.changed.notify_all();
 }
@@ -177,6 +223,7 @@ void mco_asc_pause(void) {
   core.look(where);
   core.pauses = true;
   core.wait(where, "for other cores", [](bool) { return true; });
+  if (core.checker) core.learn_all();
 }
 
 }  // extern "C"

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "capi_findings.h"
 #include "capi_program.h"
 #include "counter.h"
 #include "fpenv.h"
@@ -20,13 +21,6 @@
 #ifndef MCO_VERSION
 #define MCO_VERSION "1"  // of the C interface
 #endif
-
-struct mco_findings {
-  std::vector<mco::Finding> list;
-  int64_t dropped = 0;
-  const mco_program* program = nullptr;  // a reference
-  ~mco_findings() { mco_free(const_cast<mco_program*>(program)); }
-};
 
 namespace {
 
@@ -57,36 +51,35 @@ mco_program* load(const uint8_t* bytes, size_t size) {
   return new mco_program(mco::decode_program(bytes, size));
 }
 
-// Findings as the error of a run.
-[[noreturn]] void fail_with(const mco::Program& p, const std::vector<mco::Finding>& found) {
-  constexpr size_t kTold = 6;
-  std::string text = mco::format("%s: the checked run has %zu findings", p.name.c_str(), found.size());
-  for (size_t i = 0; i < found.size() && i < kTold; ++i) {
-    const mco::Finding& f = found[i];
-    text += mco::format("\n  [%s] ", mco::fault_name(f.kind)) + f.text + " [" + p.location(f.loc) + "]";
-  }
-  if (found.size() > kTold) text += mco::format("\n  and %zu more", found.size() - kTold);
-  throw mco::Error(text);
-}
-
 // Gives the findings of a run to the caller, or throws them.
 void hand_over(const mco::Run& run, const mco_program* program, mco_findings** out) {
   const mco::CheckRun* check = run.check();
   if (!check) return;
   std::vector<mco::Finding> found = check->findings();
   if (!out) {
-    if (!found.empty()) fail_with(*program->program, found);
+    if (!found.empty()) mco::fail_with(program->program->name.c_str(), *program->program, found);
     return;
   }
   auto all = std::make_unique<mco_findings>();
   all->list = std::move(found);
   all->dropped = check->dropped();
-  retain(program);
-  all->program = program;
+  all->held = std::make_unique<mco::ProgramHeld>(program);
+  all->tables = {std::shared_ptr<const mco::Program>(), program->program.get()};
   *out = all.release();
 }
 
 }  // namespace
+
+[[noreturn]] void mco::fail_with(const char* name, const Program& p, const std::vector<Finding>& found) {
+  constexpr size_t kTold = 6;
+  std::string text = format("%s%sthe checked run has %zu findings", name, *name ? ": " : "", found.size());
+  for (size_t i = 0; i < found.size() && i < kTold; ++i) {
+    const Finding& f = found[i];
+    text += format("\n  [%s] ", fault_name(f.kind)) + f.text + " [" + p.location(f.loc) + "]";
+  }
+  if (found.size() > kTold) text += format("\n  and %zu more", found.size() - kTold);
+  throw Error(text);
+}
 
 extern "C" {
 
@@ -144,7 +137,7 @@ int64_t mco_findings_dropped(const mco_findings* findings) { return findings ? f
 
 int mco_findings_get(const mco_findings* findings, int64_t index, mco_finding* out) {
   if (!out || index < 0 || index >= mco_findings_count(findings)) return 1;
-  const mco::Program& p = *findings->program->program;
+  const mco::Program& p = *findings->tables;
   const mco::Finding& f = findings->list[size_t(index)];
   const auto file = [&](uint32_t loc) { return loc < p.locations.size() ? p.locations[loc].file.c_str() : ""; };
   const auto line = [&](uint32_t loc) { return loc < p.locations.size() ? p.locations[loc].line : 0; };
@@ -158,7 +151,8 @@ int mco_findings_get(const mco_findings* findings, int64_t index, mco_finding* o
           f.core,
           f.lo,
           f.hi,
-          f.count};
+          f.count,
+          f.core >= 0 && size_t(f.core) < findings->cores.size() ? findings->cores[size_t(f.core)].c_str() : nullptr};
   return 0;
 }
 

@@ -62,6 +62,7 @@ typedef struct mco_finding {
   const char* buffer;
   uint32_t line, other_line;
   int64_t core, lo, hi, count;
+  const char* core_name;  // null: a core is what its number says
 } mco_finding;
 MCO_API int64_t mco_findings_count(const mco_findings* findings);
 MCO_API int64_t mco_findings_dropped(const mco_findings* findings);  // events at further places

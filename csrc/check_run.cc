@@ -32,7 +32,7 @@ bool any_held(const OperandUse& o) {
 
 CheckRun::CheckRun(const Program& p, const std::vector<View>& views, const CheckOptions& o)
     : options(o),
-      gm(p, views),
+      gm(p, views, o.order != nullptr),
       cores(p,
             [&] {
               std::vector<int64_t> bytes;

@@ -5,13 +5,20 @@
 #include <cstring>
 
 #include "flow.h"
+#include "gm_order.h"
 #include "handlers.h"
 #include "number.h"
 
 namespace mco {
 
 Checker::Checker(CheckRun& run, const Program& p)
-    : run_(run), program_(p), chip_(p), life_(p.buffers.size()), life_loc_(p.buffers.size()), copy_(p.buffers.size()) {}
+    : run_(run), program_(p), chip_(p), life_(p.buffers.size()), life_loc_(p.buffers.size()), copy_(p.buffers.size()) {
+  if (run.options.order) pipes_.order_scalar();
+}
+
+bool Checker::watches(uint32_t buffer) const {
+  return run_.options.order ? program_.buffers[buffer].scope == GM : run_.cores.watches(buffer);
+}
 
 void Checker::on_start(const Machine& m) {
   block_ = m.block_;
@@ -153,18 +160,6 @@ void Checker::flush(std::vector<Pipes::Report>& reports) {
   reports.clear();
 }
 
-// What the engine itself refused.
-void Checker::lost(const std::string& text, uint32_t loc) {
-  const bool unset = text.find("is read before it was set") != std::string::npos;
-  const bool bounds = text.find(" needs bytes [") != std::string::npos;
-  const bool start = text.find(": the start of ") != std::string::npos;
-  const Fault kind = unset    ? Fault::UninitializedScalar
-                     : bounds ? Fault::OutOfBounds
-                     : start  ? Fault::Misaligned
-                              : Fault::ParamRange;
-  add(kind, loc, kNoLocation, kNoBuffer, 0, 0, [&] { return text.substr(0, text.rfind(" [")); });
-}
-
 void Checker::alive(uint32_t buffer, uint32_t loc) {
   if (buffer >= life_.size() || life_[buffer] != 2) return;
   add(Fault::UseAfterScope, loc, life_loc_[buffer], buffer, 0, 0,
@@ -187,13 +182,17 @@ static void clip(Touched& t, int64_t room) {
 }
 
 void Checker::note_order(const Instr& in, int pipe, const OperandUse& o, bool write) {
-  if (!write && run_.cores.watches(o.buffer)) log(o.buffer, GmUse::Read, in.loc, o.start, *o.touched);
+  if (!write && watches(o.buffer)) log(o.buffer, GmUse::Read, in.loc, o.start, *o.touched);
   if (pipes_.in_region() && pipe != kNoPipe) {
-    pipes_.access(pipe, span_of(o.buffer, o.start), *o.touched, write, in.loc, in.op->name.c_str(), reports_);
+    pipes_.access(pipe, span_of(o.buffer, o.start), *o.touched, write, in.loc, name_of(in), reports_);
   }
 }
 
 void Checker::log(uint32_t buffer, GmUse use, uint32_t loc, int64_t start, const Touched& touched) {
+  if (run_.options.order) {
+    const uint32_t time = pipe_ == kNoPipe ? 0 : pipes_.time(pipe_);
+    return run_.options.order->access({block_, std::max(pipe_, 0), time, loc, buffer, use}, start, touched, found_);
+  }
   log_.add(buffer, use, loc, start, touched);
   if (log_.full()) run_.cores.take(block_, log_);
 }
@@ -201,7 +200,7 @@ void Checker::log(uint32_t buffer, GmUse use, uint32_t loc, int64_t start, const
 // Two blocks that write one value to the same bytes at once would both see what was there before: one after the other
 // sees the value of the first.
 std::unique_lock<std::mutex> Checker::write_in_turn(const Step& s) {
-  if (s.what == What::Sync || s.what == What::Barrier) return {};
+  if (s.what == What::Sync || s.what == What::Barrier || run_.options.order) return {};
   const Instr& in = *s.instr;
   for (size_t i = 0; i < in.tensors.size(); ++i) {
     if (writes(in, int(i)) && run_.cores.watches(in.tensors[i].buffer)) return run_.in_turn();
@@ -223,7 +222,7 @@ void Checker::keep_old(const Machine& m) {
 void Checker::note_writes(const Machine& m, const Instr& in) {
   size_t next = 0;
   for (const OperandUse& o : operands_) {
-    if (!o.writes || o.touched->boxes.empty() || !run_.cores.watches(o.buffer)) continue;
+    if (!o.writes || o.touched->boxes.empty() || !watches(o.buffer)) continue;
     bool same = o.again;
     const uint8_t* at = m.view(o.buffer).base + o.start;
     if (o.again) {
@@ -298,11 +297,12 @@ bool Checker::before(Machine& m, const Step& s) {
   if (!known) known = find_touched(use, in_stream, number);
   operands_.resize(n);
   bool fits = true, all = true;
-  const int pipe = pipes_.in_region() ? pipe_of(program_, in) : kNoPipe;
+  const int pipe = pipes_.in_region() || run_.options.order ? pipe_of(program_, in) : kNoPipe;
   if (pipe != kNoPipe) {
     pipes_.issue(pipe);
     pipes_.busy_product(in.op->run == run_mmad && product_fractals(m, in) >= kLongProduct);
   }
+  pipe_ = pipe;
   for (size_t i = 0; i < n; ++i) {
     OperandUse& o = operands_[i];
     o.buffer = in.tensors[i].buffer;
@@ -320,7 +320,7 @@ bool Checker::before(Machine& m, const Step& s) {
           [&] {
             return format(
                 "%s: %s %s %lld bytes behind the end of %s, which has %lld, because a move goes by whole blocks",
-                in.op->name.c_str(), in.op->tensors[i].name, o.writes ? "writes" : "reads",
+                name_of(in), in.op->tensors[i].name, o.writes ? "writes" : "reads",
                 (long long)(o.start + int64_t(hi) - m.view(o.buffer).size), name(o.buffer),
                 (long long)m.view(o.buffer).size);
           });
@@ -359,7 +359,7 @@ bool Checker::before(Machine& m, const Step& s) {
   for (OperandUse& o : operands_) {
     if (!o.writes || o.touched->boxes.empty()) continue;
     note_order(in, pipe, o, true);
-    o.again = run_.cores.watches(o.buffer) && !adds && any_held(o);
+    o.again = watches(o.buffer) && !adds && any_held(o);
   }
   if (!reports_.empty()) flush(reports_);
   if (all) {
@@ -383,7 +383,7 @@ void Checker::execute(Machine& m, const Step& s) {
     if (pipe != kNoPipe) land_same_pipe(m, pipe);
     in.op->run(m, in);
     note_writes(m, in);
-    if (pipe >= kFirstTransferPipe && m.atomic == kDTypes) hold_back(m, pipe);
+    if (pipe >= kFirstTransferPipe && m.atomic == kDTypes && !run_.options.order) hold_back(m, pipe);
     if (run_.options.values) after(m, in);
   } catch (const Error& e) {
     if (m.must_stop()) throw;

@@ -23,11 +23,26 @@ namespace mco {
 
 constexpr uint8_t kPoison = 0xFF;  // NaN as a float, -1 or the largest as an integer
 
+class GmOrder;
+
 struct CheckOptions {
   int64_t events = 8;        // flags between two pipes
   bool values = false;       // also results that are no number, or saturated
   bool manual_sync = false;  // nothing orders the pipes but flags and barriers, everywhere
   bool within_pipe = false;  // an instruction may start before the one ahead of it in its pipe has ended
+  // Of a front end that runs its kernel while it reads it, all cores on one thread: any tensor in GM may be written,
+  // the scalar unit is ordered with the pipes, moves land at once, and the cores' accesses go to `order`.
+  GmOrder* order = nullptr;
+};
+
+// An access that is no instruction of the table.
+struct DirectAccess {
+  uint32_t buffer = 0;
+  int64_t start = 0, bytes = 0;
+  bool reads = false, writes = false;
+  int pipe = 0;
+  uint32_t loc = 0;
+  int64_t element = 1;  // bytes of an element, of a library function
 };
 
 // One operand of one execution.
@@ -97,6 +112,24 @@ class Checker final : public ObserverOf<Checker> {
   void load(Machine& m, const Step& s);
   void store(Machine& m, const Step& s);
 
+  // For front ends without a stream (checker_direct.cc). The name of the call that is looked at, for messages.
+  void call(const char* name) { call_ = name; }
+  void find(Fault kind, uint32_t loc, uint32_t other, uint32_t buffer, int64_t lo, int64_t hi, const std::string& text);
+  void refused(const std::string& text, uint32_t loc) { lost(text, loc); }
+  // A scalar access, and one of a library function, whose results come from what it has read before.
+  void scalar(const DirectAccess& a);
+  void library(const DirectAccess& a);
+  // The rows that the library function at hand computes one by one; 0: element by element.
+  void rows(int64_t rows, int64_t columns, int64_t pitch) { rows_of_ = {rows, columns, pitch}; }
+  // Bytes of a memory on the chip that hold nothing from now on; that hold what nobody can know.
+  void fresh(Scope scope, int64_t address, int64_t bytes);
+  void exposed(uint32_t buffer, int64_t start, int64_t bytes);
+  // A write that is left out, so that one fault is one finding.
+  void assume_written(uint32_t buffer, int64_t start) { exposed(buffer, start, INT64_MAX); }
+  Pipes& pipes() { return pipes_; }
+  void flag(bool set, int pipe, int trigger, int64_t event, uint32_t loc);
+  void end(const Machine& m, bool complete);
+
  private:
   friend class Flow;
   struct Round {  // of a loop with thread_num
@@ -132,6 +165,10 @@ class Checker final : public ObserverOf<Checker> {
   void keep_old(const Machine& m);
   void note_writes(const Machine& m, const Instr& in);
   const CheckRun::Known* find_touched(const Use& use, bool in_stream, size_t step);
+  bool watches(uint32_t buffer) const;
+  const char* name_of(const Instr& in) const { return call_ ? call_ : in.op->name.c_str(); }
+  void order_direct(const DirectAccess& a, const Touched& touched);
+  void find_unwritten(const DirectAccess& a, const Mark* marks);
   void order_scalar(const Step& s, const OperandUse& o, bool write);
   void alloc(const Step& s);
   void lost(const std::string& text, uint32_t loc);
@@ -183,6 +220,20 @@ class Checker final : public ObserverOf<Checker> {
   size_t held_bytes_ = 0;
   std::vector<uint8_t> old_;  // bytes before the instruction, of its operands that write again
   std::vector<Touched> touched_;
+  // Of front ends without a stream.
+  const char* call_ = nullptr;
+  int pipe_ = kNoPipe;  // of the instruction at hand
+  struct Taken {        // what a library function has read: marks of its elements; empty: all hold something
+    int64_t elements;
+    std::vector<Mark> marks;
+  };
+  struct Rows {
+    int64_t rows = 0, columns = 0, pitch = 0;
+  };
+  std::vector<Taken> taken_;
+  uint32_t taken_at_ = 0;
+  bool taken_done_ = true;
+  Rows rows_of_;
 };
 
 }  // namespace mco

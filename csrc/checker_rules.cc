@@ -14,6 +14,21 @@ bool constant_arguments(const Program& p, const Instr& in) {
   return std::all_of(in.args.begin(), in.args.end(), [&](uint32_t root) { return p.exprs.is_constant(root); });
 }
 
+// What the engine itself refused.
+void Checker::lost(const std::string& text, uint32_t loc) {
+  const bool unset = text.find("is read before it was set") != std::string::npos;
+  const bool bounds = text.find(" needs bytes [") != std::string::npos;
+  const bool start = text.find(": the start of ") != std::string::npos;
+  const Fault kind = unset    ? Fault::UninitializedScalar
+                     : bounds ? Fault::OutOfBounds
+                     : start  ? Fault::Misaligned
+                              : Fault::ParamRange;
+  add(kind, loc, kNoLocation, kNoBuffer, 0, 0, [&] {
+    const std::string said = text.substr(0, text.rfind(" ["));
+    return call_ ? call_ + said.substr(std::min(said.find(": "), said.size())) : said;  // it begins with its row
+  });
+}
+
 bool Checker::check_start(const Instr& in, int i, const OperandUse& o) {
   const Buffer& b = program_.buffers[o.buffer];
   const Operand& operand = in.tensors[size_t(i)];
@@ -22,7 +37,7 @@ bool Checker::check_start(const Instr& in, int i, const OperandUse& o) {
   const bool traced = program_.exprs.is_constant(operand.offset) || program_.exprs.dtype(operand.offset) == U64;
   if (traced && !run_.options.manual_sync) return true;  // tracing has looked at it, or made it
   add(Fault::Misaligned, in.loc, b.loc, o.buffer, o.start, o.start + 1, [&] {
-    return format("%s: the start of %s is byte %lld of %s (%s); accepted: multiples of %lld bytes", in.op->name.c_str(),
+    return format("%s: the start of %s is byte %lld of %s (%s); accepted: multiples of %lld bytes", name_of(in),
                   in.op->tensors[size_t(i)].name, (long long)o.start, name(o.buffer), kScopeName[b.scope],
                   (long long)align);
   });
@@ -49,7 +64,7 @@ bool Checker::bound(Machine& m, const Instr& in, int i, OperandUse& o, bool& tai
   }
   const auto number = [](Wide w) { return (long long)std::min<Wide>(std::max<Wide>(w, INT64_MIN), INT64_MAX); };
   add(Fault::OutOfBounds, in.loc, b.loc, o.buffer, number(start + lo), number(start + hi), [&] {
-    return format("%s: %s %s bytes [%lld, %lld) of %s (%s), which has %lld", in.op->name.c_str(),
+    return format("%s: %s %s bytes [%lld, %lld) of %s (%s), which has %lld", name_of(in),
                   in.op->tensors[size_t(i)].name, o.writes ? "writes" : "reads", number(start + lo), number(start + hi),
                   name(o.buffer), kScopeName[b.scope], (long long)view.size);
   });
@@ -76,7 +91,7 @@ void Checker::check_overlap(const Instr& in, const Use& use) {
     const OperandUse& s = operands_[size_t(shape.tensor[k])];
     const Operand &to = in.tensors[0], &from = in.tensors[size_t(shape.tensor[k])];
     if (s.buffer != d.buffer || s.touched->boxes.empty()) continue;
-    if (program_.exprs.is_constant(to.offset) && program_.exprs.is_constant(from.offset) &&
+    if (!run_.options.order && program_.exprs.is_constant(to.offset) && program_.exprs.is_constant(from.offset) &&
         constant_arguments(program_, in)) {
       continue;  // tracing has looked at it
     }
@@ -101,8 +116,8 @@ void Checker::check_overlap(const Instr& in, const Use& use) {
     }
     if (!clash) continue;
     add(Fault::Overlap, in.loc, program_.buffers[d.buffer].loc, d.buffer, d.start + a.lo, d.start + a.hi, [&] {
-      return format("%s: dst, bytes [%lld, %lld), and %s, bytes [%lld, %lld), overlap in %s; accepted: %s",
-                    in.op->name.c_str(), (long long)(d.start + a.lo), (long long)(d.start + a.hi),
+      return format("%s: dst, bytes [%lld, %lld), and %s, bytes [%lld, %lld), overlap in %s; accepted: %s", name_of(in),
+                    (long long)(d.start + a.lo), (long long)(d.start + a.hi),
                     in.op->tensors[size_t(shape.tensor[k])].name, (long long)(s.start + b.lo),
                     (long long)(s.start + b.hi), name(d.buffer),
                     p.repeats == 1 ? "identical or apart" : "dst of a repeat identical with src of the next or apart");
@@ -137,8 +152,8 @@ void Checker::after(Machine& m, const Instr& in) {
     }
     if (bad > 0 && given == 0) {
       add(Fault::NanProduced, in.loc, kNoLocation, o.buffer, 0, 0, [&] {
-        return format("%s: %lld elements of %s are NaN, though no operand holds one", in.op->name.c_str(),
-                      (long long)bad, name(o.buffer));
+        return format("%s: %lld elements of %s are NaN, though no operand holds one", name_of(in), (long long)bad,
+                      name(o.buffer));
       });
     }
   }
@@ -153,8 +168,7 @@ void Checker::after(Machine& m, const Instr& in) {
   });
   if (ends > 0) {
     add(Fault::Saturated, in.loc, kNoLocation, o.buffer, 0, 0, [&] {
-      return format("%s: %lld elements of %s are saturated (+-65504)", in.op->name.c_str(), (long long)ends,
-                    name(o.buffer));
+      return format("%s: %lld elements of %s are saturated (+-65504)", name_of(in), (long long)ends, name(o.buffer));
     });
   }
 }

@@ -29,7 +29,7 @@ bool Checker::scalar_place(Machine& m, const Step& s, int64_t bytes, OperandUse&
 }
 
 void Checker::order_scalar(const Step& s, const OperandUse& o, bool write) {
-  if (run_.cores.watches(o.buffer)) log(o.buffer, write ? GmUse::Write : GmUse::Read, s.loc, o.start, *o.touched);
+  if (watches(o.buffer)) log(o.buffer, write ? GmUse::Write : GmUse::Read, s.loc, o.start, *o.touched);
   if (!pipes_.in_region()) return;
   pipes_.issue(0);
   pipes_.access(0, span_of(o.buffer, o.start), *o.touched, write, s.loc, write ? "store" : "load", reports_);

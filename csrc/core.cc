@@ -25,6 +25,20 @@ Value normal(Value v, DType t) {
 
 Core::Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer, bool concurrent, bool alone)
     : observer_(observer) {
+  start(scope_bytes, saturate, concurrent, alone);
+}
+
+Core::Core(const int64_t (&scope_bytes)[kScopes], bool saturate, const MakeObserver& make, bool split)
+    : observer_([&] {
+        program_.split_cores = split;
+        for (int s = UB; s < kScopes; ++s) program_.arena_bytes[s] = scope_bytes[s];
+        own_ = make(program_);
+        return own_.get();
+      }()) {
+  start(scope_bytes, saturate, true, true);
+}
+
+void Core::start(const int64_t (&scope_bytes)[kScopes], bool saturate, bool concurrent, bool alone) {
   program_.name = Name(names_.emplace_back("core"));
   program_.saturate = saturate;
   for (int s = UB; s < kScopes; ++s) {
@@ -34,12 +48,12 @@ Core::Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* obser
   program_.locations.resize(1);
   program_.stream.steps.resize(1);
   machine_ =
-      std::make_unique<Machine>(program_, Shared{order_, watch_, !concurrent, alone}, std::vector<View>(), observer);
+      std::make_unique<Machine>(program_, Shared{order_, watch_, !concurrent, alone}, std::vector<View>(), observer_);
   reset();
 }
 
-void Core::reset() {
-  machine_->start(0, 0, registers_);
+void Core::reset(int64_t number) {
+  machine_->start(number, number, registers_);
   for (int s = UB; s < kScopes; ++s) {
     std::memset(machine_->arena.base(Scope(s)), kPoison, size_t(program_.scope_bytes[s]));
   }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@ struct MemorySpan {
   int64_t address = 0;  // of its first byte in an on-chip memory
   const char* name = "";
   Scope scope = GM;
+  uint32_t number = kNone;  // of the buffer in the program that the core follows
 };
 
 // An instruction on such memory, with its arguments and attributes in the order of its row.
@@ -35,6 +38,7 @@ struct Direct {
   uint32_t floats = 0;  // bit i: argument i is a float32
   const char* file = "";
   uint32_t line = 0;
+  uint32_t loc = 0;  // in the program that the core follows
 };
 
 class Core {
@@ -57,6 +61,9 @@ class Core {
   // `concurrent`: other cores add to the same tensors in GM, their adds land as they come; `alone`: on this thread.
   Core(const int64_t (&scope_bytes)[kScopes], bool saturate, Observer* observer, bool concurrent = false,
        bool alone = false);
+  // Observed by what `make` makes of its program.
+  using MakeObserver = std::function<std::unique_ptr<Observer>(const Program&)>;
+  Core(const int64_t (&scope_bytes)[kScopes], bool saturate, const MakeObserver& make, bool split);
   static constexpr int kPoison = 0xFF;
 
   // Numbers of new buffers: of the caller's memory as a tensor in GM, or of bytes of an on-chip memory. Buffers may
@@ -81,14 +88,21 @@ class Core {
   // caller has set the floating-point rules (fpenv.h).
   void issue(const Direct& d);
 
+  // Direct operands and places have numbers of this program, which may grow, from now on. It outlives the core.
+  void follow(const Program& directory) { directory_ = &directory; }
+  void catch_up();  // with the program it follows
+
   Machine& machine() { return *machine_; }
+  Observer* observer() const { return observer_; }
   bool observed() const { return observer_ != nullptr; }
-  void reset();  // modes and poison of a core that starts
+  void reset(int64_t number = 0);  // modes and poison of a core that starts
 
  private:
   Instr make(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
              const std::vector<int64_t>& attributes);
+  void start(const int64_t (&scope_bytes)[kScopes], bool saturate, bool concurrent, bool alone);
   void place(const Direct& d);
+  void add_slots();
   uint32_t add(const std::string& name, Buffer buffer, View view);
   uint32_t constant(size_t slot, DType dtype, Value value);
   Value value_of(const Argument& a) const;
@@ -98,13 +112,14 @@ class Core {
   Program program_;  // the tables that handlers look into; its stream is the step that is executed
   BlockOrder order_{1, true};
   Watch watch_{0, nullptr};
+  std::unique_ptr<Observer> own_;
   Observer* const observer_;
+  const Program* directory_ = nullptr;
   Registers registers_;
   std::vector<Operand> operands_;
   std::vector<uint32_t> arguments_, constants_;  // roots
   std::vector<int64_t> attributes_;
   std::unique_ptr<Machine> machine_;
-  uint32_t first_slot_ = kNone;  // buffers of direct operands
   std::vector<Operand> slots_;
   std::vector<uint32_t> slot_args_;  // roots
 };

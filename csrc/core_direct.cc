@@ -71,23 +71,37 @@ bool same(const Key& a, const Key& b) {
 
 }  // namespace
 
-// Operands and arguments into the tables that handlers look into.
-void Core::place(const Direct& d) {
-  const OpInfo& op = *d.op;
-  if (first_slot_ == kNone) {
-    first_slot_ = uint32_t(program_.buffers.size());
-    slots_.resize(kMostOperands);
-    for (Operand& o : slots_) {
+void Core::add_slots() {
+  slots_.resize(kMostOperands);
+  for (Operand& o : slots_) {
+    if (!directory_) {
       machine_->add_view(View());
       program_.buffers.emplace_back();
       o.buffer = uint32_t(program_.buffers.size() - 1);
-      o.offset = program_.exprs.add_constant();
-      slot_args_.push_back(program_.exprs.add_constant());
     }
+    o.offset = program_.exprs.add_constant();
+    slot_args_.push_back(program_.exprs.add_constant());
   }
+}
+
+void Core::catch_up() {
+  while (program_.buffers.size() < directory_->buffers.size()) {
+    machine_->add_view(View());
+    program_.buffers.push_back(directory_->buffers[program_.buffers.size()]);
+  }
+  while (program_.locations.size() < directory_->locations.size()) {
+    program_.locations.push_back(directory_->locations[program_.locations.size()]);
+  }
+}
+
+// Operands and arguments into the tables that handlers look into.
+void Core::place(const Direct& d) {
+  const OpInfo& op = *d.op;
+  if (slots_.empty()) add_slots();
   for (size_t i = 0; i < op.tensors.size(); ++i) {
     const DirectOperand& given = d.operands[i];
     Operand& o = slots_[i];
+    if (directory_) o.buffer = given.memory.number;
     Buffer& b = program_.buffers[o.buffer];
     b.name = Name(given.memory.name);
     b.scope = given.memory.scope;
@@ -110,9 +124,14 @@ void Core::place(const Direct& d) {
 
 void Core::issue(const Direct& d) {
   const OpInfo& op = *d.op;
-  program_.locations[0] = {Name(d.file), d.line};
+  if (directory_) {
+    catch_up();
+  } else {
+    program_.locations[0] = {Name(d.file), d.line};
+  }
   place(d);
   Instr instr;
+  instr.loc = d.loc;
   instr.op = d.op;
   instr.tensors = {slots_.data(), op.tensors.size()};
   instr.args = {slot_args_.data(), op.args.size()};

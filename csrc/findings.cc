@@ -8,7 +8,7 @@ const char* fault_name(Fault fault) {
       "out_of_bounds",    "misaligned",     "capacity",        "uninitialized_read",  "uninitialized_scalar",
       "unwritten_output", "overlap",        "race_cores",      "race_pipes",          "flag_unpaired",
       "flag_deadlock",    "event_id_range", "use_after_scope", "double_buffer_carry", "param_range",
-      "nan_produced",     "saturated",      "gm_tail"};
+      "nan_produced",     "saturated",      "gm_tail",         "queue_misuse"};
   static_assert(sizeof kNames / sizeof kNames[0] == size_t(Fault::kCount), "a name for each");
   return kNames[size_t(fault)];
 }

@@ -30,6 +30,7 @@ enum class Fault : uint8_t {
   NanProduced,
   Saturated,
   GmTail,
+  QueueMisuse,
   kCount
 };
 const char* fault_name(Fault fault);

@@ -72,7 +72,7 @@ void Flow::decides(int operand, const char* what) {
     const uint32_t other = mark >= kFirstOrigin ? origin.loc : c_.program_.buffers[o.buffer].loc;
     c_.add(carried ? Fault::DoubleBufferCarry : Fault::UninitializedRead, in_.loc, other, o.buffer, o.start + at,
            o.start + hi, [&] {
-             return format("%s: %s, %s, were never written", in_.op->name.c_str(), what,
+             return format("%s: %s, %s, were never written", c_.name_of(in_), what,
                            c_.place(o.buffer, o.start + at, o.start + hi).c_str());
            });
   });

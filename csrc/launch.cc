@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -56,7 +57,7 @@ std::string Problem(const mco_launch& launch) {
   }
   for (int i = 0; i < launch.outputs; i++) {
     const int32_t from = launch.copies[i];
-    if (from < -1 || from >= launch.inputs) return "a copy names no input";
+    if (from < -2 || from >= launch.inputs) return "a copy names no input";
     if (from >= 0 && launch.bytes[from] != launch.bytes[launch.inputs + i]) return "a copy has another size";
   }
   return "";
@@ -150,11 +151,16 @@ void Run(Kept& kept, const mco_tensor* tensors, char* err, size_t errlen, int* s
   for (size_t i = 0; i < kept.slots.size(); i++) {
     const int32_t slot = kept.slots[i];
     if (slot < 0 || !tensors[slot].bytes) continue;
+    const void* const data = tensors[slot].data;
+    if (std::any_of(memory.begin(), memory.end(), [&](const mco_asc_memory& m) { return m.data == data; })) continue;
+    const int output = slot - view.inputs;
+    const bool empty = output >= 0 && kept.copies[static_cast<size_t>(output)] == -1;
     names.push_back("argument " + std::to_string(i));
-    memory.push_back({tensors[slot].data, tensors[slot].bytes, names.back().c_str()});
+    memory.push_back({tensors[slot].data, tensors[slot].bytes, names.back().c_str(), 0, empty, 0});
   }
-  memory.push_back({workspace.get(), static_cast<int64_t>(view.system_workspace + user), "workspace"});
-  memory.push_back({tiling.data(), static_cast<int64_t>(tiling.size()), "tiling"});
+  memory.push_back({workspace.get(), static_cast<int64_t>(view.system_workspace + user), "workspace",
+                    static_cast<int64_t>(user), 0, 0});
+  memory.push_back({tiling.data(), static_cast<int64_t>(tiling.size()), "tiling", 0, 0, 0});
   launch.args = args.data();
   launch.memory = memory.data();
   launch.memories = static_cast<int32_t>(memory.size());

@@ -21,7 +21,7 @@ typedef struct mco_launch {
   const int64_t* bytes;     // of each tensor
   const int32_t* slots;     // for each parameter before workspace and tiling: a tensor, or -1 for a null pointer
   int32_t slot_count;
-  const int32_t* copies;  // for each output: the input whose values it starts with, or -1 for zeros
+  const int32_t* copies;  // for each output: the input whose values it starts with, -1 for nothing (zeros), -2 for zeros that count
   const uint8_t* tiling;
   size_t tiling_size;
   size_t system_workspace, user_workspace;

@@ -92,7 +92,7 @@ void Pipes::issue(int pipe) {
   const uint32_t own = c[0];
   join(c, clock_[0]);
   if (pipe != 0) {
-    c[0] = own;  // a store of the scalar unit itself needs a flag
+    if (!scalar_ordered_) c[0] = own;  // a store of the scalar unit itself needs a flag
     ended_[size_t(pipe)] = std::max(ended_[size_t(pipe)], clock_[0][size_t(pipe)]);
   }
   ++c[size_t(pipe)];
@@ -134,6 +134,24 @@ void Pipes::access(int pipe, const Span64& span, const Touched& touched, bool wr
   if (past_.size() >= kMostPast) forget();
   if (past_.size() >= kMostPast) past_.erase(past_.begin(), past_.begin() + kMostPast / 2);
   past_.push_back({pipe, now[size_t(pipe)], loc, write, span, lo, hi, name, touched});
+}
+
+void Pipes::scalar_waits(const Span64& span, const Touched& touched, bool write) {
+  Wide low, high;
+  touched.hull(low, high);
+  const int64_t lo = span.base + int64_t(low), hi = span.base + int64_t(high);
+  for (const Past& p : past_) {
+    if (p.span.space != span.space || !(write || p.write) || hi <= p.lo || lo >= p.hi) continue;
+    int64_t from, to;
+    if (p.time > clock_[0][size_t(p.pipe)] && boxes_meet(touched, span.base, p.touched, p.span.base, from, to)) {
+      join(clock_[0], clock_[size_t(p.pipe)]);
+    }
+  }
+}
+
+Pipes::Clock Pipes::mark(int pipe) {
+  issue(pipe);
+  return clock_[size_t(pipe)];
 }
 
 bool Pipes::known(int pipe, uint32_t time) const {

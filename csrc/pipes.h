@@ -31,6 +31,7 @@ bool boxes_meet(const Touched& a, int64_t a_base, const Touched& b, int64_t b_ba
 
 class Pipes {
  public:
+  using Clock = std::array<uint32_t, kPipes>;
   struct Report {
     Fault kind;
     uint32_t loc, other, buffer;
@@ -51,6 +52,19 @@ class Pipes {
   void set_flag(int pipe, int trigger, int64_t event, uint32_t loc, std::vector<Report>& out);
   void wait_flag(int pipe, int trigger, int64_t event, uint32_t loc, std::vector<Report>& out);
   void barrier(int pipe);
+  // For front ends whose compiler orders the scalar unit with the pipes: before its access to these bytes it waits for
+  // what meets them, and what is issued later comes after its access.
+  void order_scalar() { scalar_ordered_ = true; }
+  void scalar_waits(const Span64& span, const Touched& touched, bool write);
+  // What a flag carries that is set by the pipe now, and a pipe that has waited for it.
+  Clock mark(int pipe);
+  // What all pipes have been given.
+  Clock now() const {
+    Clock all{};
+    for (const Clock& c : clock_) join(all, c);
+    return all;
+  }
+  void join(int pipe, const Clock& clock) { follow(size_t(pipe), clock); }
   uint32_t time(int pipe) const { return clock_[size_t(pipe)][size_t(pipe)]; }
   // The accesses of pipe M that follow are of a product long enough for the one before it to be there.
   void busy_product(bool long_enough) { busy_product_ = long_enough; }
@@ -59,7 +73,6 @@ class Pipes {
   void end(std::vector<Report>& out);  // of the block: flags that are left over
 
  private:
-  using Clock = std::array<uint32_t, kPipes>;
   struct Past {  // an access that some pipe may not know of
     int pipe;
     uint32_t time, loc;
@@ -99,7 +112,7 @@ class Pipes {
   bool meets_own(const Past& p, int pipe) const;
 
   static constexpr size_t kMostPast = 2048;
-  bool in_region_ = false, within_ = false, busy_product_ = false;
+  bool in_region_ = false, within_ = false, busy_product_ = false, scalar_ordered_ = false;
   std::array<Clock, kPipes> clock_{};
   Clock ended_{};  // of each pipe the time up to which all it did has ended, as it knows itself
   std::vector<Past> past_;

@@ -39,13 +39,14 @@ GmShadow::Marks GmShadow::zeros(int64_t bytes) {
   return marks;
 }
 
-GmShadow::GmShadow(const Program& p, const std::vector<View>& gm) : marks_(p.buffers.size()), held_(p.buffers.size()) {
+GmShadow::GmShadow(const Program& p, const std::vector<View>& gm, bool all)
+    : marks_(p.buffers.size()), held_(p.buffers.size()) {
   const std::vector<uint8_t> written = written_buffers(p);
   std::vector<uint8_t> given(p.buffers.size(), 0);
   for (const uint32_t i : p.inputs) given[i] = 1;
   for (uint32_t i = 0; i < p.buffers.size(); ++i) {
     const Buffer& b = p.buffers[i];
-    if (b.scope != GM || (given[i] && !written[i])) continue;
+    if (b.scope != GM || (given[i] && !written[i] && !all)) continue;
     marks_[i] = zeros(gm[i].size);
     const bool held = given[i] || b.atomic_init || b.has_init;
     if (!held) std::memset(marks_[i].get(), kNeverWritten, size_t(gm[i].size));

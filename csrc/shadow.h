@@ -32,7 +32,8 @@ bool all_held(const Mark* at, int64_t n);
 
 class GmShadow {
  public:
-  GmShadow(const Program& p, const std::vector<View>& gm);
+  // `all`: any tensor may be written, whatever the stream says.
+  GmShadow(const Program& p, const std::vector<View>& gm, bool all);
 
   // Shadow of a GM tensor as long as it is; null for one that no step writes and whose content the caller gave.
   Mark* of(uint32_t buffer) const { return buffer < marks_.size() ? marks_[buffer].get() : nullptr; }

@@ -16,6 +16,8 @@ import numpy as np
 from ms_custom_ops.ascendc import chips
 from ms_custom_ops.config import config
 from ms_custom_ops.engine import native
+from ms_custom_ops.engine.checked import take_findings
+from ms_custom_ops.engine.findings import Report
 from ms_custom_ops.errors import AscendcError, describe
 from ms_custom_ops.program.dtypes import numpy_dtype
 from ms_custom_ops.soc.table import Soc
@@ -29,7 +31,14 @@ _STOPPED = 2
 
 
 class _Memory(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_int64), ("name", ctypes.c_char_p)]
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_int64),
+        ("name", ctypes.c_char_p),
+        ("fresh", ctypes.c_int64),
+        ("output", ctypes.c_int32),
+        ("reserved", ctypes.c_int32),
+    ]
 
 
 class LaunchRecord(ctypes.Structure):
@@ -52,9 +61,12 @@ class LaunchRecord(ctypes.Structure):
         ("arch", ctypes.c_int32),
         ("threads", ctypes.c_int32),
         ("reverse", ctypes.c_int32),
-        ("reserved", ctypes.c_int32),
+        ("check", ctypes.c_int32),
         ("time_limit", ctypes.c_double),
         ("poll", ctypes.c_void_p),
+        ("check_values", ctypes.c_int32),
+        ("check_reserved", ctypes.c_int32),
+        ("findings", ctypes.c_void_p),
     ]
 
 
@@ -72,7 +84,7 @@ class _Entry(ctypes.Structure):
     ]
 
 
-ABI = 1
+ABI = 2
 UNKNOWN_KIND = -1
 
 
@@ -116,6 +128,7 @@ class Kernel:
         deterministic: bool = False,
         time_limit: float | None = None,
         reachable: Sequence[np.ndarray] = (),
+        outputs: Sequence[np.ndarray] = (),
     ) -> None:
         """Run the kernel on ``block_dim`` blocks; it writes into the arrays it is given.
 
@@ -125,7 +138,8 @@ class Kernel:
         ``threads``: at most so many, 0 is the number of ``set_num_threads``; ``reverse`` starts the last block first.
         ``deterministic``: on one thread, the cores in their order, so that atomic adds of floats land in one order.
         ``time_limit``: seconds, None is MS_CUSTOM_OPS_TIME_LIMIT. ``reachable``: arrays that the memory of ``args`` has
-        pointers to. Raises AscendcError with core, line and what is
+        pointers to. ``outputs``: those of ``args`` that a checked run takes to hold nothing before the kernel has
+        written it (``mco.set_check``; its findings are then the error). Raises AscendcError with core, line and what is
         accepted; what was written before stays written.
         """
         if deterministic and (reverse or threads > 1):
@@ -133,11 +147,49 @@ class Kernel:
             raise AscendcError(
                 describe(self.name, "deterministic", f"True with {given}", "neither: it fixes the order")
             )
-        call = _Call(self, args, tiling, workspace, reachable)
+        call = _Call(self, args, tiling, workspace, reachable, outputs)
+        self._launch(self.record(block_dim, tiling_key, time_limit), call, 1 if deterministic else threads, reverse)
+
+    def check(
+        self,
+        block_dim: int,
+        *args: Any,
+        outputs: Sequence[np.ndarray] = (),
+        values: bool = False,
+        tiling: Any = None,
+        tiling_key: int | None = None,
+        workspace: int = 0,
+        reverse: bool = False,
+        time_limit: float | None = None,
+        reachable: Sequence[np.ndarray] = (),
+    ) -> Report:
+        """Run the kernel, on one thread, with every access looked at; what it does that it may not is in the report.
+
+        Arguments as of the call. ``outputs``: those arrays of ``args`` that hold nothing before the kernel has written
+        them, and have to hold something in the end; they are the ``outputs`` of the report. ``values``: also results
+        that are NaN though no operand is, and float16 results that saturate. Raises AscendcError for what no finding is
+        made of: arguments that do not fit, a crash of the kernel's own code, the time limit.
+        """
+        call = _Call(self, args, tiling, workspace, reachable, outputs)
         launch = self.record(block_dim, tiling_key, time_limit)
+        launch.check, launch.check_values = 1, int(values)
+        found = ctypes.c_void_p()
+        launch.findings = ctypes.addressof(found)
+        report = Report(self.name, outputs=list(outputs))
+        try:
+            self._launch(launch, call, 1, reverse)
+        except AscendcError as error:
+            take_findings(found, report, "ascendc")
+            if report.findings:
+                raise AscendcError(f"{error}\n{report}") from None
+            raise
+        take_findings(found, report, "ascendc")
+        return report
+
+    def _launch(self, launch: LaunchRecord, call: _Call, threads: int, reverse: bool) -> None:
         launch.args = call.pointers
         launch.memory, launch.memories = call.memory, len(call.named)
-        launch.threads, launch.reverse = 1 if deterministic else threads, reverse
+        launch.threads, launch.reverse = threads, reverse
         library = native._library()
         if threading.current_thread() is threading.main_thread():
             launch.poll = ctypes.cast(library.mco_python_signals, ctypes.c_void_p)
@@ -170,9 +222,16 @@ class _Call:
     """Values of one call as the entry takes them, alive as long as it runs."""
 
     def __init__(
-        self, kernel: Kernel, args: Sequence[Any], tiling: Any, workspace: int, reachable: Sequence[np.ndarray]
+        self,
+        kernel: Kernel,
+        args: Sequence[Any],
+        tiling: Any,
+        workspace: int,
+        reachable: Sequence[np.ndarray],
+        outputs: Sequence[np.ndarray],
     ):
         self.kernel = kernel
+        self.fresh: dict[int, int] = {}  # bytes at the end that hold nothing, by number in named
         self.named: list[tuple[str, np.ndarray]] = [(f"reachable {i}", array) for i, array in enumerate(reachable)]
         values = [*args, *self._trailing(len(args), tiling, workspace)]
         self.slots = [
@@ -181,9 +240,20 @@ class _Call:
         ]
         addresses = [ctypes.addressof(slot) for slot in self.slots]
         self.pointers = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
+        made = [self._is_output(array, outputs) for _, array in self.named]
         self.memory = (_Memory * max(len(self.named), 1))(
-            *[_Memory(array.ctypes.data, array.nbytes, name.encode()) for name, array in self.named]
+            *[
+                _Memory(array.ctypes.data, array.nbytes, name.encode(), self.fresh.get(number, 0), int(made[number]))
+                for number, (name, array) in enumerate(self.named)
+            ]
         )
+        if sum(made) != len(outputs):
+            accepted = "arrays that are arguments of the kernel, each once"
+            raise AscendcError(describe(kernel.name, "outputs", f"{len(outputs)} arrays", accepted))
+
+    @staticmethod
+    def _is_output(array: np.ndarray, outputs: Sequence[np.ndarray]) -> bool:
+        return any(array is output for output in outputs)
 
     def _trailing(self, given: int, tiling: Any, workspace: int) -> list[Any]:
         """Workspace and tiling where the entry has parameters for them behind the arguments."""
@@ -200,6 +270,7 @@ class _Call:
         if missing == 2 or (missing == 1 and tiling is None):
             memory = np.empty(SYSTEM_WORKSPACE + workspace, np.uint8)
             memory[SYSTEM_WORKSPACE:] = _FILL
+            self.fresh[len(self.named)] = workspace
             trailing.append(self._name("workspace", memory))
         if tiling is not None:
             raw = tiling.tobytes() if isinstance(tiling, np.ndarray) else bytes(tiling)

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import os
 import threading
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from ms_custom_ops.ascendc.definition import DYNAMIC, combination, config_name, 
 from ms_custom_ops.ascendc.definition import Definition as OpDefinition
 from ms_custom_ops.ascendc.host import HostCall, HostLibrary, Tensor, Tiling
 from ms_custom_ops.ascendc.kernel import SYSTEM_WORKSPACE, Kernel
+from ms_custom_ops.engine.findings import Report
 from ms_custom_ops.errors import AscendcBuildError, AscendcError, describe
 from ms_custom_ops.soc.table import Soc
 
@@ -108,7 +110,24 @@ class AscendcOp:
         module = importlib.import_module("ms_custom_ops.mindspore.ascendc")
         return module.operator(self, attributes, bprop, inputs)
 
-    def __call__(self, *tensors: Any, out_shapes: Sequence[Sequence[int]] | None = None, **named: Any) -> Any:
+    def _checked(self, values: bool, time_limit: float | None, launch: Launch, arrays: Sequence[Array]) -> Report:
+        reports: list[Report] = []
+
+        def check(*args: Any, threads: int, **named: Any) -> None:
+            reports.append(launch.kernel.check(*args, values=values, time_limit=time_limit, **named))
+
+        results = self.run(launch, arrays, call=check)
+        report = reports[0] if reports else Report(self.name)
+        report.outputs = list(results) if isinstance(results, tuple) else [results]
+        return report
+
+    def __call__(
+        self,
+        *tensors: Any,
+        out_shapes: Sequence[Sequence[int]] | None = None,
+        _run: Callable[[Launch, Sequence[Array]], Any] | None = None,
+        **named: Any,
+    ) -> Any:
         """See the class. ``out_shapes``: for ops without shape inference, one shape for each output."""
         if any(type(tensor).__module__.startswith("mindspore.") for tensor in tensors):
             there = [param.name for param, tensor in zip(self.inputs, tensors, strict=False) if tensor is not None]
@@ -121,7 +140,19 @@ class AscendcOp:
         launch = self.launch(
             [_shapes(array) for array in arrays], [dtype_names(a) for a in arrays], attributes, values, out_shapes
         )
-        return self.run(launch, arrays)
+        return (_run or self.run)(launch, arrays)
+
+    def check(
+        self,
+        *tensors: Any,
+        out_shapes: Sequence[Sequence[int]] | None = None,
+        values: bool = False,
+        time_limit: float | None = None,
+        **named: Any,
+    ) -> Report:
+        """A call with every access of the kernel looked at; see :meth:`Kernel.check`. Outputs without an InitValue hold
+        nothing before the kernel has written them."""
+        return self(*tensors, out_shapes=out_shapes, **named, _run=functools.partial(self._checked, values, time_limit))
 
     def launch(
         self,
@@ -222,9 +253,17 @@ class AscendcOp:
         self._kernels[tuple(dtypes.items()), key] = kernel
         return kernel
 
-    def run(self, launch: Launch, arrays: Sequence[Array], *, threads: int = 0, reverse: bool = False) -> Any:
+    def run(
+        self,
+        launch: Launch,
+        arrays: Sequence[Array],
+        *,
+        threads: int = 0,
+        reverse: bool = False,
+        call: Callable[..., Any] | None = None,
+    ) -> Any:
         """Outputs of a prepared call; ``arrays``: one entry for each input of the OpDef. ``threads`` and ``reverse``
-        are those of :class:`Kernel`."""
+        are those of :class:`Kernel`; ``call``: what runs the kernel in place of itself."""
         inputs = [contiguous(array) for array in arrays]
         flat = iter(launch.outputs)
         outputs = [self._output(launch, number, inputs, flat) for number in range(len(launch.groups))]
@@ -232,7 +271,14 @@ class AscendcOp:
             sides = {"input": inputs, "output": outputs}
             entries = [None if slot is None else sides[slot[0]][slot[1]] for slot in launch.slots]
             tiling = launch.tiling
-            launch.kernel(
+            empty = [
+                array
+                for number, output in enumerate(outputs)
+                if number not in launch.copies and number not in launch.init
+                for array in _listed(output)
+                if array.size
+            ]
+            (call or launch.kernel)(
                 tiling.block_dim,
                 *(_descriptor(entry) if isinstance(entry, list) else entry for entry in entries),
                 tiling=tiling.data,
@@ -241,6 +287,7 @@ class AscendcOp:
                 threads=threads,
                 reverse=reverse,
                 reachable=[array for entry in entries if isinstance(entry, list) for array in entry],
+                outputs=empty,
             )
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 

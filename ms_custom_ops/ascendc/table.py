@@ -39,6 +39,7 @@ class _Put(ctypes.Structure):
     ]
 
 
+_NOTHING, _ZEROS = -1, -2  # what an output starts with that is no copy
 _kept: dict[str, Launch] = {}  # kernels and calls that the table points into
 
 
@@ -66,7 +67,10 @@ def put(key: str, name: str, launch: Launch, inputs: Sequence[int], shapes: Sequ
     place = {number: at for at, number in enumerate(inputs)}
     count = len(inputs)
     slots = [_slot(slot, place, count) for slot in launch.slots]
-    copies = [place[launch.copies[n]] if n in launch.copies else -1 for n in range(len(launch.outputs))]
+    copies = [
+        place[launch.copies[n]] if n in launch.copies else _ZEROS if n in launch.init else _NOTHING
+        for n in range(len(launch.outputs))
+    ]
     tensors = [*zip(shapes, dtypes, strict=True), *launch.outputs]
     record = launch.kernel.record(launch.tiling.block_dim, launch.tiling.tiling_key)
     packed = _Put(ctypes.sizeof(_Put), count, len(launch.outputs), name.encode(), record)

@@ -18,6 +18,7 @@ from ms_custom_ops.errors import (
     TikOverflowError,
     TikScopeError,
     TikSupportError,
+    describe,
 )
 from ms_custom_ops.program import ir
 
@@ -32,16 +33,19 @@ def check(
     values: bool = False,
     threads: int = 0,
     time_limit: float | None = None,
+    **launch: Any,
 ) -> Report:
     """What a kernel does that it may not, or that holds by luck only, with this feed; see docs/sanitizer.md.
 
     Args:
         target: a Program; a Tik instance after BuildCCE; or a function without arguments that builds one, whose error
-            while it is traced is then a finding too.
+            while it is traced is then a finding too. Also a kernel of ``mco.ascendc.build`` or an op of
+            ``mco.ascendc.load_project``: the feed holds the positional arguments of its call.
         feed: arrays of the inputs and numbers for the InputScalars, as of :func:`ms_custom_ops.run`.
         soc: chip that a function is traced for; default: the current one.
         values: also results that are NaN though no operand is, and float16 results that saturate.
         threads, time_limit: as of :func:`ms_custom_ops.run`.
+        launch: of an Ascend C kernel, the keywords of its ``check``: outputs, tiling, tiling_key, workspace, reverse.
 
     Returns:
         The report; ``str()`` of it reads like a compiler's messages. Its ``outputs`` are what the kernel computed.
@@ -49,6 +53,10 @@ def check(
     Raises:
         TikError: no kernel was built. EngineError: the feed does not fit, or the run failed in a way no finding names.
     """
+    if hasattr(target, "check"):  # it runs itself
+        return target.check(*feed, values=values, time_limit=time_limit, **launch)
+    if launch:
+        raise TikError(describe("check", "argument", next(iter(launch)), "soc, values, threads, time_limit for TIK"))
     try:
         program = program_of(target, soc, "check")
     except TikError as error:

@@ -21,6 +21,7 @@ class _Finding(ctypes.Structure):
         ("line", ctypes.c_uint32),
         ("other_line", ctypes.c_uint32),
         *((name, ctypes.c_int64) for name in ("core", "start", "end", "count")),
+        ("core_name", ctypes.c_char_p),
     ]
 
 
@@ -57,18 +58,23 @@ def check_arrays(
     options.within_pipe = int(soc.barrier_within_pipe)
     options.values = int(values)
     report = Report(program.name, outputs=outputs)
-    library = native._library()
     handle = native.load(program.to_bytes())
     try:
         native._run_native(program, handle, inputs, scalars, outputs, options)
-        report.findings = [_one(library, found, i) for i in range(library.mco_findings_count(found))]
-        report.dropped = library.mco_findings_dropped(found)
     finally:
-        library.mco_findings_free(found)
+        take_findings(found, report)
     return report
 
 
-def _one(library: ctypes.CDLL, found: ctypes.c_void_p, index: int) -> Finding:
+def take_findings(found: ctypes.c_void_p, report: Report, language: str = "tik") -> None:
+    """Moves what the engine found to the report."""
+    library = native._library()
+    report.findings = [_one(library, found, i, language) for i in range(library.mco_findings_count(found))]
+    report.dropped = library.mco_findings_dropped(found)
+    library.mco_findings_free(found)
+
+
+def _one(library: ctypes.CDLL, found: ctypes.c_void_p, index: int, language: str) -> Finding:
     raw = _Finding()
     library.mco_findings_get(found, index, ctypes.byref(raw))
     return Finding(
@@ -83,6 +89,8 @@ def _one(library: ctypes.CDLL, found: ctypes.c_void_p, index: int) -> Finding:
         raw.count,
         raw.start,
         raw.end,
+        raw.core_name.decode() if raw.core_name is not None else None,
+        language,
     )
 
 

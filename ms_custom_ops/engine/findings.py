@@ -28,9 +28,24 @@ ADVICE = {
     "nan_produced": "look at the operands: a logarithm or root of a negative number, inf - inf, 0 / 0",
     "saturated": "scale the operands, or compute in float32",
     "gm_tail": "data_move_pad moves exact bytes; or make the tensor a multiple of 32 bytes",
+    "queue_misuse": "one AllocTensor, EnQue, DeQue and FreeTensor for each tensor, of its own queue, in this order",
     "dead_assignment": "s.set_as(...) writes the Scalar; an assignment gives its name to another expression",
 }
 """What to do, by kind."""
+ADVICE_ASCENDC = {
+    "capacity": "smaller tiles, fewer buffers",
+    "uninitialized_read": "write the bytes first (DataCopy, Duplicate), or leave their elements out by count or mask",
+    "uninitialized_scalar": "write the element on every way that leads here",
+    "unwritten_output": "the loops or the mask leave these bytes out; write them, or let the OpDef initialise them",
+    "race_cores": "give every core bytes of its own, order them by SyncAll or CrossCoreSetFlag, or add by SetAtomicAdd",
+    "race_pipes": "pass the tensor through its queue (EnQue, DeQue, FreeTensor, AllocTensor), or SetFlag after the "
+    "first call and WaitFlag before the second one, or PipeBarrier<PIPE_ALL>",
+    "flag_unpaired": "one WaitFlag for every SetFlag, with the same event and id, on every way",
+    "flag_deadlock": "issue the SetFlag before the WaitFlag that it answers; every core has to come to a barrier",
+    "use_after_scope": "FreeTensor comes after the last call that uses the tensor",
+    "gm_tail": "DataCopyPad moves exact bytes",
+}
+"""The same, where a kernel in Ascend C has other means."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +55,8 @@ class Finding:
     ``file`` and ``line`` are of the statement at fault, ``other_file`` and ``other_line`` (None: there is none) of the
     one it meets: the other access of a race, where a tensor was made or its scope ended. ``tensor`` is a name or None,
     ``start`` and ``end`` bytes of it (0, 0: none in particular), ``core`` the lowest block that did it, ``count`` how
-    often.
+    often. ``core_name`` says what that core is where a kernel has vector and cube cores; ``language`` is "tik" or
+    "ascendc".
     """
 
     kind: str
@@ -54,6 +70,13 @@ class Finding:
     count: int = 1
     start: int = 0
     end: int = 0
+    core_name: str | None = None
+    language: str = "tik"
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return ADVICE_ASCENDC.get(self.kind, ADVICE[self.kind]) if self.language == "ascendc" else ADVICE[self.kind]
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -66,7 +89,7 @@ class Finding:
             yield f"{self.other_file}:{self.other_line}: {_OTHER.get(self.kind, 'the tensor is made here')}"
             yield from _source(self.other_file, self.other_line)
         times = "" if self.count == 1 else f", {self.count} times in all"
-        yield f"    core {self.core}{times}; {ADVICE[self.kind]}"
+        yield f"    {self.core_name or f'core {self.core}'}{times}; {self.advice}"
 
 
 _OTHER = {
@@ -74,7 +97,7 @@ _OTHER = {
     "race_pipes": "the other pipe does so here",
     "flag_unpaired": "it was set here",
     "flag_deadlock": "the set_flag stands here",
-    "use_after_scope": "its scope ended here",
+    "use_after_scope": "its life ended here",
     "uninitialized_scalar": "the bytes come from here",
 }
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MCO_ASC_ABI 1
+#define MCO_ASC_ABI 2
 
 #if defined(__GNUC__)
 #define MCO_ASC_API __attribute__((visibility("default")))
@@ -85,6 +85,7 @@ typedef struct mco_asc_core {
   int32_t split;        // cube and vector cores are separate
   uint64_t tiling_key;
   void* pipe;           // the live TPipe
+  int64_t observed;     // every access is looked at
   double deq_scale;
   uint64_t deq_word;
   double pad_value;
@@ -115,9 +116,22 @@ MCO_ASC_API void mco_asc_set_mask_mode(int counter);
 MCO_ASC_API int mco_asc_mask_mode(void);
 
 // Memory of a scalar access that [lo, hi) does not allow, checked.
-enum { MCO_ASC_WRITE = 1, MCO_ASC_GM = 2 };
+// Where nobody knows whether it reads or writes, where cores agree on a word, and of a library function: those accesses
+// are all that the engine sees of it, its reads before its writes. How large its elements are stands in bits 8 and up.
+enum {
+  MCO_ASC_WRITE = 1,
+  MCO_ASC_GM = 2,
+  MCO_ASC_EITHER = 4,
+  MCO_ASC_WORD = 8,
+  MCO_ASC_LIBRARY = 16,
+  MCO_ASC_ELEMENT_SHIFT = 8
+};
 MCO_ASC_API void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* home, int64_t bytes,
                                 int how);
+// The rows that the library function at hand computes one by one, `columns` of every `pitch` elements; 0: none.
+MCO_ASC_API void mco_asc_rows(int64_t rows, int64_t columns, int64_t pitch);
+// A pointer to these bytes is in the kernel's hands: what it does with them nobody sees.
+MCO_ASC_API void mco_asc_expose(const void* at, const mco_asc_home* home);
 // The GM tensor that an address lies in, or null.
 MCO_ASC_API const mco_asc_home* mco_asc_find_gm(const void* at);
 MCO_ASC_API const mco_asc_home* mco_asc_place(const mco_asc_where* where, int position, int64_t address,
@@ -139,8 +153,9 @@ MCO_ASC_API mco_asc_queue* mco_asc_pool_buffer(const mco_asc_where* where, mco_a
 MCO_ASC_API void mco_asc_pool_reset(const mco_asc_where* where, mco_asc_queue* pool);
 MCO_ASC_API const mco_asc_home* mco_asc_whole(const mco_asc_where* where, mco_asc_queue* queue);
 MCO_ASC_API const mco_asc_home* mco_asc_alloc(const mco_asc_where* where, mco_asc_queue* queue);
-MCO_ASC_API void mco_asc_enqueue(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home);
-MCO_ASC_API const mco_asc_home* mco_asc_dequeue(const mco_asc_where* where, mco_asc_queue* queue);
+// `hop`: source position * 16 + destination position where the call says them, else -1.
+MCO_ASC_API void mco_asc_enqueue(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home, int hop);
+MCO_ASC_API const mco_asc_home* mco_asc_dequeue(const mco_asc_where* where, mco_asc_queue* queue, int hop);
 MCO_ASC_API void mco_asc_free(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home);
 enum { MCO_ASC_QUEUED, MCO_ASC_VACANT, MCO_ASC_IDLE };
 MCO_ASC_API int mco_asc_ask(const mco_asc_where* where, mco_asc_queue* queue, int what);
@@ -157,11 +172,11 @@ MCO_ASC_API void mco_asc_pipe_barrier(const mco_asc_where* where, int pipe);
 // Order between cores.
 enum { MCO_ASC_ALL_VECTOR, MCO_ASC_ALL_CUBE, MCO_ASC_ALL_CORES };
 MCO_ASC_API void mco_asc_sync_all(const mco_asc_where* where, int who, int cores);
-MCO_ASC_API void mco_asc_cross_set(const mco_asc_where* where, int mode, int id);
+MCO_ASC_API void mco_asc_cross_set(const mco_asc_where* where, int pipe, int mode, int id);
 MCO_ASC_API void mco_asc_cross_wait(const mco_asc_where* where, int id);
 // Waits until the 32-bit word at `at` holds `value`, and leaves 0 there if `take`.
 MCO_ASC_API void mco_asc_wait_word(const mco_asc_where* where, int32_t* at, int32_t value, int take);
-MCO_ASC_API void mco_asc_wake(void);   // a word that others may wait for has changed
+MCO_ASC_API void mco_asc_wake(const int32_t* at);  // a word that others may wait for has changed
 MCO_ASC_API void mco_asc_pause(void);  // lets other cores run
 
 // Has the cube core of this vector core's block call work(argument), and returns when it has. On a cube core, or where
@@ -185,7 +200,12 @@ typedef struct mco_asc_memory {
   void* data;
   int64_t bytes;
   const char* name;
+  int64_t fresh;   // bytes at its end that hold nothing yet
+  int32_t output;  // holds nothing yet, and has to hold something in the end
+  int32_t reserved;
 } mco_asc_memory;
+
+typedef struct mco_findings mco_findings;  // of the engine's capi.h
 
 typedef struct mco_asc_launch {
   uint32_t struct_size;
@@ -204,9 +224,12 @@ typedef struct mco_asc_launch {
   int32_t arch;
   int32_t threads;
   int32_t reverse;
-  int32_t reserved;
+  int32_t check;  // what the kernel does is looked at; every core runs on one thread
   double time_limit;
   int (*poll)(void);
+  int32_t check_values;     // also results that are NaN or saturated
+  int32_t check_reserved;
+  mco_findings** findings;  // of a checked launch, to be freed; null: they are the error of the launch
 } mco_asc_launch;
 // 0, 1 with a text in err, or 2 when poll stopped it.
 MCO_ASC_API int mco_asc_run(const mco_asc_launch* launch, char* err, size_t errlen);

@@ -85,7 +85,7 @@ inline void InitGlobalMemory(const GlobalTensor<T>& gm, const uint64_t count, co
   if (!count) return;
   const mco_asc_where here = where.of("InitGlobalMemory");
   T* to = static_cast<T*>(mco_asc_touch(&here, gm.mco_at(), gm.mco_home(), int64_t(count * sizeof(T)),
-                                        MCO_ASC_GM | MCO_ASC_WRITE));
+                                        MCO_ASC_GM | MCO_ASC_WRITE | MCO_ASC_LIBRARY));
   for (uint64_t i = 0; i < count; ++i) to[i] = value;
 }
 template <class T>

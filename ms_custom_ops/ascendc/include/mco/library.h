@@ -13,7 +13,8 @@ namespace mco_asc {
 template <class T>
 inline T* array(const LocalTensor<T>& t, int64_t n, int how, const char* call, Where where) {
   const mco_asc_where here = where.of(call);
-  return static_cast<T*>(mco_asc_touch(&here, t.mco_at(), t.mco_home(), n * int64_t(sizeof(T)), how));
+  return static_cast<T*>(mco_asc_touch(&here, t.mco_at(), t.mco_home(), n * int64_t(sizeof(T)),
+                                       how | MCO_ASC_LIBRARY | int(sizeof(T)) << MCO_ASC_ELEMENT_SHIFT));
 }
 
 inline double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }

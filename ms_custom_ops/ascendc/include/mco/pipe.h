@@ -28,17 +28,19 @@ class TQueBind {
   template <class T>
   bool EnQue(const LocalTensor<T>& tensor, mco_asc::Where where = mco_asc::Where::here()) {
     const mco_asc_where here = where.of("EnQue");
-    mco_asc_enqueue(&here, queue_, tensor.mco_home());
+    mco_asc_enqueue(&here, queue_, tensor.mco_home(), -1);
     return true;
   }
   template <TPosition from, TPosition to, class T>
   bool EnQue(const LocalTensor<T>& tensor, mco_asc::Where where = mco_asc::Where::here()) {
-    return EnQue<T>(tensor, where);
+    const mco_asc_where here = where.of("EnQue");
+    mco_asc_enqueue(&here, queue_, tensor.mco_home(), int(from) * 16 + int(to));
+    return true;
   }
   template <class T>
   LocalTensor<T> DeQue(mco_asc::Where where = mco_asc::Where::here()) {
     const mco_asc_where here = where.of("DeQue");
-    return mco_tensor<T>(mco_asc_dequeue(&here, queue_));
+    return mco_tensor<T>(mco_asc_dequeue(&here, queue_, -1));
   }
   template <class T>
   void DeQue(LocalTensor<T>& tensor, mco_asc::Where where = mco_asc::Where::here()) {
@@ -46,7 +48,8 @@ class TQueBind {
   }
   template <TPosition from, TPosition to, class T>
   LocalTensor<T> DeQue(mco_asc::Where where = mco_asc::Where::here()) {
-    return DeQue<T>(where);
+    const mco_asc_where here = where.of("DeQue");
+    return mco_tensor<T>(mco_asc_dequeue(&here, queue_, int(from) * 16 + int(to)));
   }
   template <class T>
   void FreeTensor(const LocalTensor<T>& tensor, mco_asc::Where where = mco_asc::Where::here()) {

@@ -151,7 +151,7 @@ inline void SyncAll(const GlobalTensor<int32_t>&, const LocalTensor<int32_t>&, c
 template <uint8_t mode, pipe_t pipe>
 inline void CrossCoreSetFlag(uint16_t flag, mco_asc::Where where = mco_asc::Where::here()) {
   const mco_asc_where here = where.of("CrossCoreSetFlag");
-  mco_asc_cross_set(&here, mode, flag);
+  mco_asc_cross_set(&here, int(pipe), mode, flag);
 }
 template <uint8_t mode = 0, pipe_t pipe = PIPE_S>
 inline void CrossCoreWaitFlag(uint16_t flag, mco_asc::Where where = mco_asc::Where::here()) {
@@ -164,20 +164,20 @@ template <bool isAIVOnly = true>
 inline void IBSet(const GlobalTensor<int32_t>& gm, const LocalTensor<int32_t>&, int32_t block, int32_t event,
                   mco_asc::Where where = mco_asc::Where::here()) {
   const int64_t slot = (int64_t(event) * GetBlockNum() + block) * 8;
-  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), slot * 4, MCO_ASC_GM | MCO_ASC_WRITE, "IBSet", where);
+  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), slot * 4, MCO_ASC_GM | MCO_ASC_WORD, "IBSet", where);
   const mco_asc_where here = where.of("IBSet");
   mco_asc_wait_word(&here, at, 0, 0);
   __atomic_store_n(at, 1, __ATOMIC_RELEASE);
-  mco_asc_wake();
+  mco_asc_wake(at);
 }
 template <bool isAIVOnly = true>
 inline void IBWait(const GlobalTensor<int32_t>& gm, const LocalTensor<int32_t>&, int32_t block, int32_t event,
                    mco_asc::Where where = mco_asc::Where::here()) {
   const int64_t slot = (int64_t(event) * GetBlockNum() + block) * 8;
-  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), slot * 4, MCO_ASC_GM | MCO_ASC_WRITE, "IBWait", where);
+  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), slot * 4, MCO_ASC_GM | MCO_ASC_WORD, "IBWait", where);
   const mco_asc_where here = where.of("IBWait");
   mco_asc_wait_word(&here, at, 1, 1);
-  mco_asc_wake();
+  mco_asc_wake(at);
 }
 
 // Blocks one after another.
@@ -185,7 +185,7 @@ inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gm, LocalTensor
                                           mco_asc::Where where = mco_asc::Where::here()) {
   const mco_asc_where here = where.of("InitDetermineComputeWorkspace");
   int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), GetBlockIdx() * 32,
-                                          MCO_ASC_GM | MCO_ASC_WRITE, here.call, where);
+                                          MCO_ASC_GM | MCO_ASC_WORD, here.call, where);
   (void)ub;
   __atomic_store_n(at, GetBlockIdx() ? 0 : 1, __ATOMIC_RELEASE);
   mco_asc_sync_all(&here, MCO_ASC_ALL_VECTOR, 0);
@@ -194,16 +194,16 @@ inline void WaitPreBlock(GlobalTensor<int32_t>& gm, LocalTensor<int32_t>&,
                          mco_asc::Where where = mco_asc::Where::here()) {
   const mco_asc_where here = where.of("WaitPreBlock");
   int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), GetBlockIdx() * 32,
-                                          MCO_ASC_GM | MCO_ASC_WRITE, here.call, where);
+                                          MCO_ASC_GM | MCO_ASC_WORD, here.call, where);
   mco_asc_wait_word(&here, at, 1, 1);
 }
 inline void NotifyNextBlock(GlobalTensor<int32_t>& gm, LocalTensor<int32_t>&,
                             mco_asc::Where where = mco_asc::Where::here()) {
   const int64_t next = (GetBlockIdx() + 1) % GetBlockNum();
-  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), next * 32, MCO_ASC_GM | MCO_ASC_WRITE,
+  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), next * 32, MCO_ASC_GM | MCO_ASC_WORD,
                                           "NotifyNextBlock", where);
   __atomic_store_n(at, 1, __ATOMIC_RELEASE);
-  mco_asc_wake();
+  mco_asc_wake(at);
 }
 
 // Workspace: what the system takes of it comes first.
@@ -248,9 +248,9 @@ inline void pipe_barrier(pipe_t pipe, mco_asc::Where where = mco_asc::Where::her
   mco_asc_pipe_barrier(&here, int(pipe));
 }
 // Flags between cores as the intrinsics say them: bits 4 and 5 of the word are the mode, 8 to 11 the flag.
-inline void ffts_cross_core_sync(pipe_t, uint64_t config, mco_asc::Where where = mco_asc::Where::here()) {
+inline void ffts_cross_core_sync(pipe_t pipe, uint64_t config, mco_asc::Where where = mco_asc::Where::here()) {
   const mco_asc_where here = where.of("ffts_cross_core_sync");
-  mco_asc_cross_set(&here, int(config >> 4 & 3), int(config >> 8 & 15));
+  mco_asc_cross_set(&here, int(pipe), int(config >> 4 & 3), int(config >> 8 & 15));
 }
 inline void wait_flag_dev(int64_t flag, mco_asc::Where where = mco_asc::Where::here()) {
   const mco_asc_where here = where.of("wait_flag_dev");

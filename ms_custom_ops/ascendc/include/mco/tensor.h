@@ -64,7 +64,7 @@ class LocalTensor {
     *mco_asc::element<T>(at_, home_, int64_t(index) * int64_t(sizeof(T)), true, "SetValue", where) = T(value);
   }
   T& operator()(uint32_t index) const {
-    return *mco_asc::element<T>(at_, home_, int64_t(index) * int64_t(sizeof(T)), true, "LocalTensor()",
+    return *mco_asc::element<T>(at_, home_, int64_t(index) * int64_t(sizeof(T)), MCO_ASC_EITHER, "LocalTensor()",
                                 mco_asc::Where::nowhere());
   }
   LocalTensor operator[](uint32_t offset) const {
@@ -88,6 +88,7 @@ class LocalTensor {
   uint32_t GetLength() const { return uint32_t(mco_asc::bytes_for<T>(size_)); }
   int32_t GetPosition() const { return home_ ? home_->position : int32_t(TPosition::VECCALC); }
   mco_asc::Address<T> GetPhyAddr(uint32_t offset = 0) const {
+    if (home_ && !home_->lo) mco_asc_expose(at_, home_);
     return mco_asc::Address<T>(mco_asc::moved(at_, mco_asc::bytes_for<T>(offset)));
   }
   uint64_t GetBufferHandle() const { return reinterpret_cast<uint64_t>(home_); }
@@ -139,7 +140,7 @@ class GlobalTensor {
     *mco_asc::element<T>(address_, home_, int64_t(index * sizeof(T)), MCO_ASC_GM | MCO_ASC_WRITE, "SetValue", where) = T(value);
   }
   T& operator()(uint64_t index) const {
-    return *mco_asc::element<T>(address_, home_, int64_t(index * sizeof(T)), MCO_ASC_GM | MCO_ASC_WRITE, "GlobalTensor()",
+    return *mco_asc::element<T>(address_, home_, int64_t(index * sizeof(T)), MCO_ASC_GM | MCO_ASC_EITHER, "GlobalTensor()",
                                 mco_asc::Where::nowhere());
   }
   GlobalTensor operator[](uint64_t offset) const {

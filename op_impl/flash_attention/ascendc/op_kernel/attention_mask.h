@@ -158,6 +158,9 @@ private:
         LocalTensor<M> in = sliceIn_.template AllocTensor<M>();
         if (rest > 0 || count < ROWS) {
             Duplicate(in.template ReinterpretCast<int16_t>(), int16_t(0), ROWS * columns_);
+            const TEventID cleared = GetTPipePtr()->FetchEventID(HardEvent::V_MTE2);  // the rows come after the zeros
+            SetFlag<HardEvent::V_MTE2>(cleared);
+            WaitFlag<HardEvent::V_MTE2>(cleared);
         }
         if (sameLine) {
             for (int64_t i = 0; i < count; ++i) {
