@@ -35,7 +35,7 @@ from ms_custom_ops.aclnn.tensors import Shaped
 from ms_custom_ops.cache import default_cache
 from ms_custom_ops.compiler import Call, CompiledOp
 from ms_custom_ops.errors import MsCustomOpsError, OpArgumentError, describe
-from ms_custom_ops.lower.steps import Chain, Steps, load
+from ms_custom_ops.lower.steps import Chain, Steps, load, of_zeros
 from ms_custom_ops.soc import use_soc
 from ms_custom_ops.sources import sources_of
 
@@ -228,9 +228,7 @@ def _words(chain: Chain, sources: Mapping[str, str], lines: list[str] | None = N
     """A chain; constants among its sources are added to ``lines``."""
     steps = [step for step in chain.steps if step[0] != "stop"]
     if chain.source is None:
-        source = "z"
-        if not any(step[0] == "pad" and step[3] for step in steps):
-            steps = []  # zeros wherever they go
+        source, steps = "z", list(of_zeros(chain)[1])
     elif isinstance(chain.source, str):
         source = sources[chain.source]
     else:

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ms_custom_ops.lower.steps import Chain, Step, Steps
+from ms_custom_ops.lower.steps import Chain, Step, Steps, of_zeros
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -72,11 +72,13 @@ def apply(chain: Chain | None, tensors: Arrays) -> np.ndarray | None:
     """The array that ``chain`` makes; ``tensors`` by the names of sources. None of None."""
     if chain is None:
         return None
+    steps = chain.steps
     if chain.source is None:
-        x = np.zeros(chain.shape, numpy_dtype(chain.dtype))
+        shape, steps = of_zeros(chain)
+        x = np.zeros(shape, numpy_dtype(chain.dtype))
     else:
         x = tensors[chain.source] if isinstance(chain.source, str) else np.array(chain.source, np.int32)
-    for step in chain.steps:
+    for step in steps:
         x = _step(x, step, tensors)
     return x
 

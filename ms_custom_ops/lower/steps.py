@@ -132,6 +132,18 @@ class Chain:
         return self._with(("first",), self.shape[:-1])
 
 
+def of_zeros(chain: Chain) -> tuple[Shape, tuple[Step, ...]]:
+    """Shape that the zeros of a chain without a source begin with, and the steps that follow: none unless another value
+    is padded."""
+    if not any(step[0] == "pad" and step[3] for step in chain.steps):
+        return chain.shape, ()
+    shape = list(chain.shape)
+    for kind, axis, count, _ in chain.steps:
+        assert kind == "pad", kind
+        shape[axis] -= count
+    return tuple(shape), chain.steps
+
+
 @dataclass(frozen=True)
 class Computed:
     """Tensors that a function makes of others: packed positions and the like.

@@ -15,7 +15,7 @@ from mindspore import Tensor, ops
 from mindspore.common import dtype as mstype
 from mindspore.ops import PrimitiveWithInfer
 
-from ms_custom_ops.lower.steps import Chain, Computed, Steps, lower_call
+from ms_custom_ops.lower.steps import Chain, Computed, Steps, lower_call, of_zeros
 from ms_custom_ops.mindspore import computed as functions
 from ms_custom_ops.mindspore.custom import DTYPES, dtype_name
 from ms_custom_ops.registry import get_op
@@ -46,7 +46,8 @@ def _entry(chain: Chain | None, names: list[str]) -> Any:
         for step in chain.steps
     )
     if chain.source is None:
-        return ("zeros", (chain.shape, DTYPES[chain.dtype]), steps)
+        shape, rest = of_zeros(chain)
+        return ("zeros", (shape, DTYPES[chain.dtype]), rest)
     if isinstance(chain.source, tuple):
         return ("constant", Tensor(np.array(chain.source, np.int32)), steps)
     return ("given", names.index(chain.source), steps)

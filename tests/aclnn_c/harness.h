@@ -60,7 +60,8 @@ struct Tensor {
 
   void make() {
     if (!there) return;
-    const Shape step = strides.empty() ? row_strides(shape) : strides;
+    Shape step = strides.empty() ? row_strides(shape) : strides;
+    step.resize(shape.size(), 1);
     int64_t last = offset, empty = 0;
     for (size_t i = 0; i < shape.size(); ++i) last += (shape[i] - 1) * step[i], empty |= shape[i] == 0;
     const Shape storage = {(empty ? 0 : last + 1) + behind};

@@ -158,3 +158,16 @@ def test_codes_of_an_op_s_own() -> None:
 
 def test_the_unchanged_call_passes() -> None:
     assert flash()[0] == 0, aclnn.get_recent_error()
+
+
+def test_an_indexer_without_keys_finds_none() -> None:
+    found, half = np.zeros((1, 3, 1, 5), np.int32), np.float16
+    execute(
+        "LightningIndexer",
+        query=np.zeros((1, 3, 8, 128), half),
+        key=np.zeros((1, 0, 1, 128), half),
+        weights=np.zeros((1, 3, 8), half),
+        sparse_count=5,
+        sparse_indices=found,
+    )
+    assert (found == -1).all()
