@@ -16,13 +16,15 @@ from ms_custom_ops.scope import Scope
 @click.option("--case", "cases", multiple=True, help="Case of the op; default: all that the chip has.")
 @click.option("--arg", "arguments", multiple=True, metavar="VALUE | NAME=VALUE",
               help="Argument of the entry of a kernel file, as for `run`.")  # fmt: skip
+@click.option("--trace-soc", default=None, help="Chip to trace a kernel file for, where it is another one of the "
+              "same kind of cores, such as Ascend910A for Ascend310P3.")  # fmt: skip
 @click.option("--name", default=None, help="Name of the op in Ascend C; default: that of the op or kernel.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), required=True, help="Folder, new or empty.")
 @click.option("--prove", is_flag=True, help="Compile it here, run every case and compare every bit.")
 @click.pass_context
 def command(
     ctx: click.Context, what: str, soc: str | None, cases: tuple[str, ...], arguments: tuple[str, ...],
-    name: str | None, out: Path, prove: bool,
+    trace_soc: str | None, name: str | None, out: Path, prove: bool,
 ) -> None:  # fmt: skip
     """Write the TIK kernel of OP, or of a file, as an Ascend C project into a folder.
 
@@ -44,11 +46,13 @@ def command(
         from ms_custom_ops.tik.trace import trace
 
         args, kwargs = split_arguments(arguments)
-        program = trace(entry_of(what), *args, soc=soc, **kwargs)
-        subject = program_subject([("traced", program)], name or program.name, what)
+        program = trace(entry_of(what), *args, soc=trace_soc or soc, **kwargs)
+        target = (soc or current_soc().name) if trace_soc else ""
+        subject = program_subject([("traced", program)], name or program.name, what, target)
     else:
-        if arguments or name:
-            raise click.UsageError(f"--{'arg' if arguments else 'name'} with an op; accepted: --case")
+        if arguments or name or trace_soc:
+            given = "arg" if arguments else "name" if name else "trace-soc"
+            raise click.UsageError(f"--{given} with an op; accepted: --case")
         subject = op_subject(scope.registry().get(what), soc or current_soc().name, cases)
     exported = write(subject, out)
     for case, facts in exported.facts.items():

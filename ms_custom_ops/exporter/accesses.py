@@ -107,27 +107,28 @@ class Accesses:
     def _scalar(self, s: ir.Load | ir.Store, writes: bool) -> Touch:
         buffer, offset = s.ref.buffer, _constant(s.ref.offset)
         width = SIZE[s.ref.dtype] if writes else SIZE[self.program.registers[s.register].dtype]  # type: ignore[union-attr]
-        base = 0 if buffer.scope == ir.GM else buffer.address
+        base, more = _places(buffer)
         low, high = base, base + _bytes(buffer)
         if offset is not None:
             low = base + offset * SIZE[s.ref.dtype]
             high = low + width
+        high += more
         return Touch((self.core(s), SCALAR), buffer.index if buffer.scope == ir.GM else buffer.scope, low, high, writes)
 
     def _range(self, s: ir.Instr, k: int, ref: ir.Ref) -> tuple[int, int]:
         """Bytes of an operand: exact where everything is known, else from its start to the end of its tensor."""
         row, buffer = ISA[s.op], ref.buffer
-        base = 0 if buffer.scope == ir.GM else buffer.address
+        base, more = _places(buffer)
         offset = _constant(ref.offset)
         args = [0 if spec.is_value else _constant(a) for spec, a in zip(row.arguments, s.args, strict=True)]
         start = 0 if offset is None else offset * SIZE[ref.dtype]
         if offset is None or any(a is None for a in args) or buffer.size_bytes < 0:
-            return base + start, base + _bytes(buffer)
+            return base + start, base + _bytes(buffer) + more
         rooms = [max(0, _bytes(t.buffer) - (_constant(t.offset) or 0) * SIZE[t.dtype]) for t in s.tensors]
         found = access(row, k, [t.dtype for t in s.tensors], [a or 0 for a in args], s.attrs,
                        [t.buffer.scope for t in s.tensors], rooms)  # fmt: skip
         low, high = hull(found.boxes)
-        return base + start + low, base + start + high
+        return base + start + low, (base + start + high + more) if high > low else base
 
 
 def _constant(value: object) -> int | None:
@@ -135,6 +136,13 @@ def _constant(value: object) -> int | None:
         return int(value)
     known = value.eval_value()  # type: ignore[attr-defined]
     return None if known is None else int(known)
+
+
+def _places(buffer: ir.Buffer) -> tuple[int, int]:
+    """Where a tensor begins, and how much further on the last of its copies does."""
+    if buffer.scope == ir.GM:
+        return 0, 0
+    return min(buffer.addresses), max(buffer.addresses) - min(buffer.addresses)
 
 
 def _bytes(buffer: ir.Buffer) -> int:

@@ -42,6 +42,8 @@ class Body:
         self.globals: dict[tuple[int, str], str] = {}
         self.special: dict[int, str] = {}  # byte of the special register -> variable
         self.writer = Writer(lambda r: self.registers[r], helpers)
+        self.copies: dict[int, str] = {}  # register of a loop -> the variable that says which copy a round has
+        self.turns: list[int] = []
         self.lines: list[str] = []
         self.head: list[str] = []
         self.depth = 1
@@ -161,9 +163,22 @@ class Body:
                 end = limit
             name = self.registers[s.register] = known or self.names.take(register.name or "i")
             self.put(f"for ({kind + ' ' if known is None else ''}{name} = {begin}; {name} < {end}; ++{name}) {{", s.loc)
+        if self._has_copies(s):
+            self.depth += 1
+            copy = self.copies[s.register] = self.names.take("copy")
+            first = f"({name} - {self.writer.operand(s.begin)})" if begin != "0" else name
+            self.put(f"const int32_t {copy} = {first} % {s.threads};  // tensors of this loop have {s.threads} copies")
+            self.depth -= 1
+            self.turns.append(s.register)
         self.block(s.body)
+        if self._has_copies(s):
+            self.turns.pop()
         self.put("}")
         self.names.close()
+
+    @staticmethod
+    def _has_copies(s: ir.For) -> bool:
+        return s.threads > 1 and any(isinstance(x, ir.Alloc) and len(x.buffer.addresses) > 1 for x in ir.walk(s.body))
 
     def branch(self, s: ir.If, word: str) -> None:
         self.put(f"{word}if ({self.writer.text(s.cond, 'bool')}) {{", s.loc)
@@ -231,7 +246,10 @@ class Body:
         name = self.locals[b.index] = self.names.take(b.name or f"t{b.index}")
         size = b.size_bytes // SIZE[b.dtype]
         kind = CPP[b.dtype]
-        self.put(f"LocalTensor<{kind}> {name} = {room}.GetWithOffset<{kind}>({size}, {b.address});", s.loc)
+        place = str(b.address)
+        if len(b.addresses) > 1 and self.turns:
+            place += f" + {self.copies[self.turns[-1]]} * {b.addresses[1] - b.addresses[0]}"
+        self.put(f"LocalTensor<{kind}> {name} = {room}.GetWithOffset<{kind}>({size}, {place});", s.loc)
 
     def tensor(self, buffer: ir.Buffer, dtype: str) -> str:
         """C++ of a tensor, read as ``dtype``."""
@@ -290,9 +308,8 @@ class Body:
             return
         self.put(text)
 
-    @staticmethod
-    def _event(s: Flag) -> str:
-        return f"EVENT_ID{s.number}"
+    def _event(self, s: Flag) -> str:
+        return f"EVENT_ID{s.number}" if s.turn is None else f"{s.number} + {self.copies[s.turn]}"
 
     def _table(self, body: list, index: int) -> int:
         """Constants stored one behind the other, as a table and a loop; 0 where there are none. Two such runs may take

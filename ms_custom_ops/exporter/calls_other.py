@@ -84,6 +84,21 @@ def fractals(u: Use) -> list[str]:
     ]
 
 
+def image_to_column(u: Use) -> list[str]:
+    """load3dv1, whose first pixel counts from the map without its border here."""
+    kind = u.kind("dst")
+    pads = u.fresh("pads")
+    u.before.append(f"const uint8_t {pads}[4] = {{{', '.join(map(u.number, ('pad_l', 'pad_r', 'pad_t', 'pad_b')))}}};")
+    first = [f"{u.writer.operand(u.args[a])} - {u.number(b)}" for a, b in (("first_w", "pad_l"), ("first_h", "pad_t"))]
+    names = ("stride_w", "stride_h", "filter_w", "filter_h", "dilation_w", "dilation_h", "jump")
+    head = ", ".join(map(u.number, ("l1_h", "l1_w", "c1", "fetch_w", "fetch_h")))
+    tail = f"{u.attrs['repeat_mode']}, {u.number('repeat')}, 0, {u.value('pad_value', u.dtype('dst'))}"
+    params = (
+        f"LoadData3DParamsV1<{kind}>({pads}, {head}, {first[0]}, {first[1]}, {', '.join(map(u.number, names))}, {tail})"
+    )
+    return [f"LoadData({u.ref('dst')}, {u.ref('src', u.dtype('dst'))}, {params});"]
+
+
 def product(u: Use) -> list[str]:
     m, n, k = u.number("m"), u.number("n"), u.number("k")
     fresh = "false" if u.attrs["accumulate"] else "true"
@@ -123,8 +138,9 @@ def through_l0c(u: Use) -> list[str]:
     """L0C to UB and back, on cores that have both."""
     if u.program.split_cores:
         raise u.refuse("route", "L0C and UB", "L0C to GM by fixpipe, and GM to UB: the chip has no other way")
-    if u.dtype("dst") != u.dtype("src"):
-        raise u.refuse("dtypes", f"{u.dtype('src')} to {u.dtype('dst')}", "one dtype; vec_conv converts in UB")
+    pair, gaps = (u.dtype("src"), u.dtype("dst")), (u.known("src_gap"), u.known("dst_gap"))
+    if pair[0] != pair[1] and not (pair == ("float32", "float16") and gaps == (0, 0)):
+        raise u.refuse("dtypes", f"{pair[0]} to {pair[1]}", "one dtype, or float32 to float16 without gaps")
     unit = (FRACTAL_ELEMENTS if not u.attrs["block_mode"] else FRACTAL_SIDE) * SIZE[u.dtype("dst")]
     src_unit, dst_unit = (unit, BLOCK_BYTES) if u.scope("src") == ir.L0C else (BLOCK_BYTES, unit)
     params = (f"DataCopyParams({u.number('nburst')}, {u.number('burst')}, "
@@ -259,7 +275,8 @@ def block_barrier(u: Use) -> list[str]:
 
 
 CALLS: dict[str, Call] = {
-    "data_move": move, "data_move_pad": move_padded, "nd2nz": matrices, "load2d": fractals, "mmad": product,
+    "data_move": move, "data_move_pad": move_padded, "nd2nz": matrices, "load2d": fractals, "load3dv1": image_to_column,
+    "mmad": product,
     "fixpipe": out_of_l0c, "data_move_l0c": through_l0c, "vnchwconv": turn, "vtranspose": transpose,
     "vbcb": broadcast, "vgather": gather, "vgatherb": gather_blocks, "vsort32": sort,
     "vrpsort16": proposals("RpSort16"),

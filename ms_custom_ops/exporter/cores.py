@@ -8,12 +8,12 @@ goes through GM: the vector part writes its block of 32 bytes there, the cube pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from ms_custom_ops.exporter.accesses import MODES, Accesses, home_of
-from ms_custom_ops.exporter.order import Numbers, Order, Wait
+from ms_custom_ops.exporter.order import Numbers, Order, Round, Wait
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.cores import CUBE, VECTOR
 from ms_custom_ops.program.dtypes import SIZE
@@ -31,6 +31,7 @@ class Flag:
     number: int
     sets: bool
     loc: int
+    turn: int | None = None  # register of the loop whose copies it is about: the number is that of the first copy
 
     @property
     def core(self) -> str:
@@ -143,8 +144,25 @@ def _with_flags(body: list, order: Order, numbers: Numbers, cores: dict[int, str
         for wait in order.waits.get(id(s), ()):
             number = numbers.flag(wait) if wait.crosses else numbers.event(wait)
             found += [Flag(wait, number, True, s.loc), Flag(wait, number, False, s.loc)]
+        rounds = order.rounds.get(id(s), ()) if isinstance(s, ir.For) else ()
+        if rounds:
+            found += _loop_of_copies(s, rounds, order, numbers, cores)
+            continue
         found.append(_copied(s, partial(_with_flags, order=order, numbers=numbers, cores=cores)))
     return found
+
+
+def _loop_of_copies(s: ir.For, rounds: Sequence[Round], order: Order, numbers: Numbers, cores: dict[int, str]) -> list:
+    """A loop whose rounds have copies of tensors: every copy is free at first, and is waited for behind the loop."""
+    ends = [(r, numbers.copies(r.wait, s.threads)) for r in rounds]
+    body: list = []
+    for index, statement in enumerate(s.body):
+        body += [Flag(r.wait, n, False, s.loc, s.register) for r, n in ends if r.first == index]
+        body += _with_flags([statement], order, numbers, cores)
+        body += [Flag(r.wait, n, True, s.loc, s.register) for r, n in ends if r.last == index]
+    loop = ir.For(s.register, s.begin, s.end, body, s.block, s.threads, s.loc)
+    sides = [[Flag(r.wait, n + k, sets, s.loc) for r, n in ends for k in range(s.threads)] for sets in (True, False)]
+    return [*sides[0], loop, *sides[1]]
 
 
 class _Part:

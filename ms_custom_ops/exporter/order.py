@@ -35,7 +35,18 @@ class Wait:
         return self.before[0] != self.after[0]
 
 
+@dataclass(frozen=True)
+class Round:
+    """A wait of a loop with ``thread_num`` for what an earlier round did to the same copies: before statement number
+    ``first`` of its body; what it waits for is done behind number ``last``."""
+
+    wait: Wait
+    first: int
+    last: int
+
+
 State = Pending
+Range = tuple[str, int, int]
 
 
 class Order:
@@ -44,6 +55,7 @@ class Order:
     def __init__(self, accesses: Accesses, body: list[ir.Statement]):
         self.accesses = accesses
         self.waits: dict[int, list[Wait]] = {}
+        self.rounds: dict[int, list[Round]] = {}  # by id of the loop
         self._entries: dict[int, State] = {}
         self._breaks: list[list[State]] = []
         self._continues: list[list[State]] = []
@@ -78,6 +90,9 @@ class Order:
             return done
         entry = _merged(state, self._entries.get(id(s)))
         assert entry is not None
+        doubled = _doubled(s)
+        if doubled:
+            self._free_before(s, entry, doubled)
         while True:
             self._breaks.append([])
             self._continues.append([])
@@ -85,16 +100,56 @@ class Order:
             breaks, turns = self._breaks.pop(), self._continues.pop()
             for other in turns:
                 end = _merged(end, other)
-            again = _merged(entry, end)
+            again = _merged(entry, None if end is None else _without(end, doubled))
             if again == entry:
                 break
             assert again is not None
             entry = again
         self._entries[id(s)] = entry
+        if doubled and end is not None:
+            return self._rounds(s, entry, end, doubled)
         behind: State | None = entry
         for other in breaks:
             behind = _merged(behind, other)
         return behind
+
+    def _free_before(self, s: ir.For, state: State, doubled: list[Range]) -> None:
+        """Copies are free before the loop: what lay in their place was waited for."""
+        waits: list[Wait] = []
+        for x in ir.walk(s.body):
+            for touch in self.accesses.of(x):
+                if any(touch.memory == m and touch.low < high and low < touch.high for m, low, high in doubled):
+                    for before in sorted(state.needed(touch)):
+                        waits.append(Wait(before, touch.actor))
+                        _apply(waits[-1], state)
+        self.waits[id(s)] = waits
+
+    def _rounds(self, s: ir.For, entry: State, end: State, doubled: list[Range]) -> State:
+        """Waits for the round before the last one, which had the same copies: flags with a number for each copy."""
+        plain = {id(x): list(self.waits.get(id(x), ())) for x in ir.walk(s.body)}
+        again = entry.merged(end.within(doubled))
+        self._walk(s.body, again)
+        found: dict[Wait, tuple[int, int]] = {}
+        for index, statement in enumerate(s.body):
+            for x in ir.walk([statement]):
+                for wait in self.waits.get(id(x), ()):
+                    if wait not in plain.get(id(x), ()):
+                        found.setdefault(wait, (index, self._last(s.body, wait.before, doubled)))
+        for key, waits in plain.items():
+            self.waits[key] = waits
+        self.rounds[id(s)] = [Round(wait, first, last) for wait, (first, last) in found.items()]
+        behind = entry.merged(end)
+        for wait in found:
+            _apply(wait, behind)
+        return behind
+
+    def _last(self, body: list, actor: Actor, doubled: list[Range]) -> int:
+        """Index of the last statement in which a pipe touches a copy."""
+        return max(
+            k for k, s in enumerate(body)
+            if any(t.actor == actor and t.memory == memory and t.low < high and low < t.high
+                   for x in ir.walk([s]) for t in self.accesses.of(x) for memory, low, high in doubled)
+        )  # fmt: skip
 
     def _jump(self, s: ir.Jump, state: State) -> None:
         if s.kind == "break" and self._breaks:
@@ -139,6 +194,21 @@ class Order:
         return min(order, key=left.__getitem__)
 
 
+def _doubled(s: ir.For) -> list[Range]:
+    """Places of the tensors of a loop's body that exist once for each thread; none where a jump may leave the body."""
+    if s.threads == 1 or any(isinstance(x, ir.Jump) for x in ir.walk(s.body)):
+        return []
+    tensors = [x.buffer for x in s.body if isinstance(x, ir.Alloc) and len(x.buffer.addresses) == s.threads]
+    return [(b.scope, min(b.addresses), max(b.addresses) + b.size_bytes) for b in tensors]
+
+
+def _without(state: State, ranges: list[Range]) -> State:
+    found = state.copy()
+    for memory, low, high in ranges:
+        found.forget(memory, low, high)
+    return found
+
+
 def _apply(wait: Wait, state: State) -> None:
     after = frozenset((wait.after[0], p) for p in PIPES) if wait.crosses else frozenset((wait.after,))
     state.order(wait.before, after)
@@ -157,13 +227,20 @@ class Numbers:
     def __init__(self) -> None:
         self._next: dict[tuple[str, str, str], int] = {}
         self._crossing: dict[Actor, int] = {}
+        self._high: dict[tuple[str, str, str], int] = {}  # events from here on belong to loops with copies
 
     def event(self, wait: Wait) -> int:
         """Of an event between two pipes of a core: the eight in turn."""
         key = (wait.before[0], wait.before[1], wait.after[1])
         number = self._next.get(key, 0)
         self._next[key] = number + 1
-        return number % _EVENTS
+        return number % max(1, self._high.get(key, _EVENTS))
+
+    def copies(self, wait: Wait, count: int) -> int:
+        """First of ``count`` numbers that no other event of the pair of pipes has."""
+        key = (wait.before[0], wait.before[1], wait.after[1])
+        self._high[key] = self._high.get(key, _EVENTS) - count
+        return self._high[key]
 
     def flag(self, wait: Wait) -> int:
         """Of the flag that a pipe sets for the other core: always the same, so that sets and waits meet in order."""

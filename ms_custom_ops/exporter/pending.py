@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ms_custom_ops.exporter.accesses import Actor, Touch
 
@@ -102,6 +102,25 @@ class Pending:
                 if not groups[key]:
                     del groups[key]
         _join(groups, (touch.actor, touch.writes, frozenset((touch.actor,))), Spans([touch.low], [touch.high]))
+
+    def forget(self, memory: object, low: int, high: int) -> None:
+        """Without the accesses of [low, high)."""
+        groups = self.memories.get(memory, {})
+        for key in list(groups):
+            groups[key].remove(low, high)
+            if not groups[key]:
+                del groups[key]
+
+    def within(self, ranges: Iterable[tuple[object, int, int]]) -> Pending:
+        """The accesses of some ranges alone."""
+        found = Pending()
+        for memory, low, high in ranges:
+            for key, spans in self.memories.get(memory, {}).items():
+                part = Spans([max(a, low) for a, b in spans if a < high and low < b],
+                             [min(b, high) for a, b in spans if a < high and low < b])  # fmt: skip
+                if part:
+                    _join(found.memories.setdefault(memory, {}), key, part)
+        return found
 
     def merged(self, other: Pending) -> Pending:
         """What may be pending where two ways meet."""

@@ -15,6 +15,7 @@ from ms_custom_ops.program.dtypes import FLOATS
 from ms_custom_ops.registry import OpSpec
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME
 from ms_custom_ops.soc import get_soc
+from ms_custom_ops.soc.table import Soc
 
 _KINDS = ("int", "float", "bool", "str")
 
@@ -61,12 +62,17 @@ def _fits(row: dict[str, str], case: Case) -> bool:
     return all(row[t.name] == t.dtype for t in (*case.inputs, *case.outputs) if t.name in row)
 
 
-def program_subject(programs: Sequence[tuple[str, ir.Program]], name: str, origin: str) -> Subject:
+def program_subject(programs: Sequence[tuple[str, ir.Program]], name: str, origin: str, soc: str = "") -> Subject:
     """Programs of one kernel, by case: their tensors are the op's, its InputScalars attributes.
 
+    ``soc``: another chip than the one they were traced for, whose cores are of the same kind and have room for them.
     Raises:
-        ExportError: their tensors have different names, or their chips differ.
+        ExportError: their tensors have different names, their chips differ, or ``soc`` is another kind of chip.
     """
+    target = get_soc(soc or programs[0][1].soc)
+    if soc:
+        for _, program in programs:
+            _fits_chip(program, name, target)
     cases, first = [], programs[0][1]
     attributes = tuple(
         Attribute(first.registers[i].name, "float" if first.registers[i].dtype in FLOATS else "int", runtime=True)
@@ -86,11 +92,26 @@ def program_subject(programs: Sequence[tuple[str, ir.Program]], name: str, origi
         if row not in rows:
             rows.append(row)
     return Subject(
-        name=name, soc=first.soc, family=get_soc(first.soc).family,
+        name=name, soc=target.name, family=target.family,
         inputs=tuple(Parameter(t.name) for t in cases[0].inputs),
         outputs=tuple(Parameter(t.name) for t in cases[0].outputs),
         attributes=attributes, rows=tuple(rows), cases=tuple(cases), origin=origin,
     )  # fmt: skip
+
+
+def _fits_chip(program: ir.Program, name: str, chip: Soc) -> None:
+    """ExportError unless a Program gives the same bits on another chip."""
+    own = get_soc(program.soc)
+    if own.split_core != chip.split_core or program.saturate != chip.saturate_default:
+        accepted = "a chip of the same kind of cores and the same way with overflows"
+        raise ExportError(f"{name}: chip is {chip.name} for a trace of {own.name}; accepted: {accepted}")
+    for b in program.buffers:
+        room = chip.scope_bytes.get(b.scope, 0)
+        if b.scope not in (ir.GM, ir.SMASK) and max(b.addresses) + b.size_bytes > room:
+            end = max(b.addresses) + b.size_bytes
+            raise ExportError(
+                f"{name}: end of {b.name} is byte {end} of {b.scope}; accepted on {chip.name}: up to {room}"
+            )
 
 
 def _tensor(program: ir.Program, index: int) -> Tensor:

@@ -90,6 +90,20 @@ def test_flags_are_those_that_tiles_need_and_no_others(tmp_path):
     assert text.count("WaitFlag") == len(events)
 
 
+def test_double_buffers_stay_double(tmp_path):
+    text = text_of(kernels.overlapped, "Ascend910B1", tmp_path)
+    assert "const int32_t copy = j % 2;" in text and "GetWithOffset<float>(64, 0 + copy * 256)" in text
+    steps = re.findall(
+        r"((?:Set|Wait)Flag<HardEvent::MTE3_MTE2>\([^)]*\))|\b(for) \(|\b(DataCopy)\(|^    (})", text, re.M
+    )
+    assert [next(filter(None, step)) for step in steps][:10] == [
+        "SetFlag<HardEvent::MTE3_MTE2>(EVENT_ID6)", "SetFlag<HardEvent::MTE3_MTE2>(EVENT_ID7)", "for",
+        "WaitFlag<HardEvent::MTE3_MTE2>(6 + copy)", "DataCopy", "DataCopy",
+        "SetFlag<HardEvent::MTE3_MTE2>(6 + copy)", "}",
+        "WaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID6)", "WaitFlag<HardEvent::MTE3_MTE2>(EVENT_ID7)",
+    ]  # fmt: skip
+
+
 def test_flags_of_the_kernel_stay(tmp_path):
     text = text_of(kernels.own_flags, "Ascend910B1", tmp_path)
     assert re.findall(r"(Set|Wait)Flag<HardEvent::(\w+)>\((\d)\)", text) == [
@@ -171,6 +185,14 @@ def test_what_cannot_go_is_refused_by_name_and_line(kernel, soc, message, tmp_pa
     with pytest.raises(ExportError, match=message):
         exported(kernel, soc, tmp_path)
     assert not (tmp_path / "out" / "op_kernel").exists()
+
+
+def test_a_chip_of_another_kind_of_cores_is_refused():
+    program = mco.trace(kernels.doubled, soc="Ascend910A")
+    accepted = "doubled: chip is Ascend910B1 for a trace of Ascend910A; accepted: a chip of the same kind of cores"
+    with pytest.raises(ExportError, match=accepted):
+        program_subject([("traced", program)], "doubled", "doubled", "Ascend910B1")
+    assert program_subject([("traced", program)], "doubled", "doubled", "Ascend310P3").family == "310P"
 
 
 def test_a_folder_with_files_is_refused(tmp_path):
