@@ -70,6 +70,10 @@ std::unique_ptr<Core> Launch::make_core(const AscCore& core) {
 
 void Launch::make_cores() {
   const bool split = spec.split != 0;
+  void* workspace = nullptr;  // the framework's, which kernels find by GetSysWorkSpacePtr without SetSysWorkspace
+  for (int i = 0; i < spec.memories; ++i) {
+    if (std::strcmp(spec.memory[i].name, "workspace") == 0) workspace = spec.memory[i].data;
+  }
   const int cubes = split ? cubes_of(kind) : 0, vectors = split ? vectors_of(kind) : 1;
   for (int block = 0; block < spec.blocks; ++block) {
     for (int sub = 0; sub < cubes + vectors; ++sub) {
@@ -85,6 +89,7 @@ void Launch::make_cores() {
       info.arch = spec.arch;
       info.split = split;
       info.tiling_key = spec.tiling_key;
+      info.user[0] = workspace;
       members[MCO_ASC_ALL_CORES].push_back(number);
       members[cube ? MCO_ASC_ALL_CUBE : MCO_ASC_ALL_VECTOR].push_back(number);
     }

@@ -137,6 +137,7 @@ __aicore__ inline void product(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, co
 
 extern "C" __global__ __aicore__ void mm(GM_ADDR a, GM_ADDR b, GM_ADDR bias, GM_ADDR c, GM_ADDR workspace,
                                          GM_ADDR tiling) {
+  if (GetSysWorkSpacePtr() == nullptr || GetUserWorkspace(workspace) <= GetSysWorkSpacePtr()) return;
   const Plan plan = *(__gm__ Plan*)tiling;
   if (plan.mode == kFromUb) {
     from_ub(a, b, c, plan);

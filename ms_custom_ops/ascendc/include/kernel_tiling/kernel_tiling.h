@@ -4,6 +4,9 @@
 
 #include <cstdint>
 
+namespace AscendC {
+namespace tiling {
+
 // How a product is split: in the order of include_host/mco_host/cube_tiling_fields.inc.
 struct alignas(8) TCubeTiling {
   int32_t usedCoreNum, M, N, Ka, Kb, singleCoreM, singleCoreN, singleCoreK, baseM, baseN, baseK, depthA1,
@@ -33,14 +36,13 @@ struct alignas(8) UnPadTiling {
   uint32_t srcHeight, srcWidth;
 };
 
-namespace AscendC {
-namespace tiling {
-using ::LayerNormTiling;
-using ::PadTiling;
-using ::RmsNormTiling;
-using ::SoftMaxTiling;
-using ::TCubeTiling;
-using ::TopkTiling;
-using ::UnPadTiling;
 }  // namespace tiling
 }  // namespace AscendC
+
+using AscendC::tiling::LayerNormTiling;
+using AscendC::tiling::PadTiling;
+using AscendC::tiling::RmsNormTiling;
+using AscendC::tiling::SoftMaxTiling;
+using AscendC::tiling::TCubeTiling;
+using AscendC::tiling::TopkTiling;
+using AscendC::tiling::UnPadTiling;
