@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trains a small GPT in GRAPH_MODE, once with the TIK flash attention, once with MindSpore's operators.
+"""Trains a small GPT in GRAPH_MODE, once with the flash attention of this package, once with MindSpore's operators.
 
     python examples/train_gpt.py                          # both, on the documentation text inside CPython
     python examples/train_gpt.py --text book.txt --attention flash
+    python examples/train_gpt.py --impl ascendc           # the flash attention in Ascend C, forward and gradient
     msrun --worker_num=2 --local_worker_num=2 --join=True examples/train_gpt.py --distributed
     msrun --worker_num=4 --local_worker_num=4 --join=True examples/train_gpt.py --attention flash --context-parallel 2
 
@@ -29,6 +30,8 @@ from gpt_model import ATTENTION_KINDS, Gpt, GptConfig, NextTokenLoss, initialise
 from mindspore import Tensor, nn
 from ranks import Group, check, clear_digests, compare_ranks, resume, save, training_step, weights_digest
 from tqdm import tqdm
+
+import ms_custom_ops as mco
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -176,6 +179,7 @@ def report(runs: list[Run], config: GptConfig, options: dict, group: Group, out:
     help="Text file to train on.  [default: the documentation text of CPython]",
 )
 @click.option("--attention", type=click.Choice(["both", *ATTENTION_KINDS]), default="both")
+@click.option("--impl", type=click.Choice(["tik", "ascendc"]), default="tik", help="Kernels of the flash attention.")
 @click.option("--steps", type=click.IntRange(1), default=60)
 @click.option("--batch", type=click.IntRange(1), default=8, help="Samples per step and rank.")
 @click.option("--layers", type=click.IntRange(1), default=4)
@@ -199,7 +203,7 @@ def report(runs: list[Run], config: GptConfig, options: dict, group: Group, out:
 @click.option("--resume", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None,
               help="Checkpoint to go on from, of any number of ranks.")  # fmt: skip
 def main(text: Path | None, attention: str, distributed: bool, context_parallel: int, **options) -> None:
-    """Trains a small GPT with the TIK flash attention, with MindSpore's own operators, or with both."""
+    """Trains a small GPT with the flash attention of this package, with MindSpore's own operators, or with both."""
     if attention != "flash" and (context_parallel > 1 or options["resume"]):
         raise click.UsageError(f"--context-parallel, --resume with --attention {attention}; accepted: flash")
     ms.set_device("CPU")
@@ -216,7 +220,8 @@ def main(text: Path | None, attention: str, distributed: bool, context_parallel:
     clear_digests(out, group)
     runs = []
     for kind in ATTENTION_KINDS if attention == "both" else (attention,):
-        runs.append(train(kind, config, ids, options, group))
+        with mco.use_impl(options["impl"]):
+            runs.append(train(kind, config, ids, options, group))
         if group.size > 1:
             compare_ranks(kind, runs[-1].weights_sha256, out, group)
     if group.rank == 0:
