@@ -28,11 +28,11 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     tiling.set_productBuffers(depth > WIDE_HEAD / 2 ? 1 : 2);
     Save(tiling, context);
     context->SetBlockDim(cores);
-    // Scores, weights, visibility; product and two counts of what is not finite; values and their marks.
-    const int64_t tile = queryBlock * keyBlock * (sizeof(float) + 2 * sizeof(uint16_t)) +
-                         3 * queryBlock * depth * sizeof(float) + 3 * keyBlock * depth * sizeof(uint16_t);
+    const int64_t tile = queryBlock * (keyBlock * (sizeof(float) + sizeof(uint16_t)) + depth * sizeof(float));
+    // Where a task is done again: counts of what is not finite, values without it, two kinds of marks.
+    const int64_t isolated = depth * (queryBlock * sizeof(float) + 3 * keyBlock * sizeof(uint16_t));
     const int64_t verdicts = tasks * 2 * VERDICT;
-    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + cores * SLOTS * tile + verdicts;
+    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + cores * (SLOTS * tile + isolated) + verdicts;
     return ge::GRAPH_SUCCESS;
 }
 }  // namespace optiling

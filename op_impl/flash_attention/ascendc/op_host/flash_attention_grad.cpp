@@ -28,10 +28,10 @@ static ge::graphStatus GradTilingFunc(gert::TilingContext* context)
     tiling.set_queryBlock(QUERY_BLOCK);
     tiling.set_keyBlock(keyBlock);
     const int64_t tile = QUERY_BLOCK * keyBlock;
-    // Two products, weights, gradients, visibility; sums of a block of keys and their marks; rows without what is not
-    // finite, and marks of it.
-    const int64_t block = SLOTS * (tile * (2 * sizeof(float) + 3 * sizeof(uint16_t)) + 4 * KEY_SUMS * sizeof(float) +
-                                   (4 * QUERY_BLOCK + keyBlock) * depth * sizeof(uint16_t));
+    // Two products, weights, gradients, sums of a block of keys. Where a task is done again: rows without what is not
+    // finite, and two kinds of marks.
+    const int64_t block = SLOTS * (tile * 2 * (sizeof(float) + sizeof(uint16_t)) + 2 * KEY_SUMS * sizeof(float)) +
+                          (4 * QUERY_BLOCK + keyBlock) * depth * sizeof(uint16_t);
     tiling.set_blockBytes(block);
     Save(tiling, context);
     context->SetBlockDim(cores);

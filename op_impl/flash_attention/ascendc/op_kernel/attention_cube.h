@@ -31,6 +31,7 @@ public:
         Pass(task);
         CrossCoreWaitFlag(JUDGED);
         CrossCoreSetFlag<2, PIPE_FIX>(VERDICTS_KNOWN);
+        exchange_.verdicts.Fetch();
         isolated_ = true;
         Pass(task);
     }
@@ -53,21 +54,32 @@ private:
             }
             rows_ = Align(task.height, FRACTAL);
             LoadQuery(task);
-            Scores(task, task.first);
-            for (int64_t j = task.first; j < task.last; ++j) {
-                if (j + 1 < task.last) {
-                    Scores(task, j + 1);
-                }
-                Product(task, j);
-            }
+            Steps(task);
             left_.FreeTensor(queryL0_);
         }
     }
 
+    // Scores are a step ahead of products but where the vectors need the second slots.
+    __aicore__ inline void Steps(const Task& task)
+    {
+        if (!isolated_) {
+            Scores(task, task.first);
+        }
+        for (int64_t j = task.first; j < task.last; ++j) {
+            const int64_t ahead = isolated_ ? j : j + 1;
+            if (ahead < task.last) {
+                Scores(task, ahead);
+            }
+            Product(task, j);
+        }
+    }
+    __aicore__ inline int64_t Slot(int64_t step) const { return isolated_ ? 0 : step % SLOTS; }
+
     __aicore__ inline void LoadQuery(const Task& task)
     {
         LocalTensor<T> l1 = queryL1_.template AllocTensor<T>();
-        ToL1ByRows(l1, query_[(task.head.flat * t_.queries + task.row) * t_.headDim], task.height, t_.headDim, t_.headDim);
+        const int64_t at = (task.head.flat * t_.queries + task.row) * t_.headDim;
+        ToL1ByRows(l1, query_[at], task.height, t_.headDim, t_.headDim);
         queryL1_.EnQue(l1);
         l1 = queryL1_.template DeQue<T>();
         queryL0_ = left_.template AllocTensor<T>();
@@ -90,7 +102,7 @@ private:
         right_.EnQue(right);
         keyL1_.FreeTensor(l1);
         right = right_.template DeQue<T>();
-        Multiply(exchange_.scores[scored_ % SLOTS * t_.queryBlock * t_.keyBlock], queryL0_, right, task.height,
+        Multiply(exchange_.scores[Slot(scored_) * t_.queryBlock * t_.keyBlock], queryL0_, right, task.height,
                  t_.headDim, width, t_.keyBlock);
         right_.FreeTensor(right);
         CrossCoreSetFlag<2, PIPE_FIX>(SCORES_READY);
@@ -99,19 +111,18 @@ private:
 
     __aicore__ inline void Product(const Task& task, int64_t j)
     {
-        const int64_t slot = multiplied_ % SLOTS, tile = slot * t_.queryBlock * t_.keyBlock;
-        const int64_t values = slot * t_.keyBlock * t_.headDim, products = slot * t_.queryBlock * t_.headDim;
+        const int64_t slot = Slot(multiplied_), tile = slot * t_.queryBlock * t_.keyBlock;
         if (!isolated_) {
             LoadValues(value_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], task.Width(j));
         }
         CrossCoreWaitFlag(WEIGHTS_READY);
         if (isolated_) {
-            LoadValues(exchange_.clean[values], task.Width(j));
+            LoadValues(exchange_.clean, task.Width(j));
         }
-        MultiplyValues(exchange_.product[products], exchange_.weights[tile], task, j);
+        MultiplyValues(exchange_.product[slot * t_.queryBlock * t_.headDim], exchange_.weights[tile], task, j);
         for (int32_t i = 0; isolated_ && i < 2; ++i) {
-            LoadValues(exchange_.marks[i][values], task.Width(j));
-            MultiplyValues(exchange_.counts[i][products], exchange_.visible[tile], task, j);
+            LoadValues(exchange_.marks[i], task.Width(j));
+            MultiplyValues(exchange_.counts[i], exchange_.visible, task, j);
         }
         CrossCoreSetFlag<2, PIPE_FIX>(PRODUCT_READY);
         ++multiplied_;

@@ -83,8 +83,8 @@ public:
     }
 
 
-    // `count` values of GM to GM, 0 for what is not finite; with a sign 1 where it is NaN or infinity of that sign, else
-    // 0. `scratch` holds a slice.
+    // `count` values of GM to GM, 0 for what is not finite; with a sign 1 where it is NaN or infinity of that sign,
+    // else 0. `scratch` holds a slice.
     template <typename Q>
     __aicore__ inline void Sift(const GlobalTensor<T>& to, const GlobalTensor<T>& from, int64_t count, float sign,
                                 const LocalTensor<float>& scratch, Q& queue)

@@ -28,23 +28,26 @@ struct Verdicts {
     {
         return words_[(task * CORES + core) * VALUES];
     }
+    // What other cores wrote is read by the scalar unit from here on.
+    __aicore__ inline void Fetch() const
+    {
+        DataCacheCleanAndInvalid<float, CacheLine::ENTIRE_DATA_CACHE, DcciDst::CACHELINE_OUT>(words_);
+    }
     __aicore__ inline bool Finite(int64_t task) const
     {
+        bool finite = true;
         for (int64_t core = 0; core < CORES; ++core) {
-            const GlobalTensor<float> word = Of(task, core);
-            DataCacheCleanAndInvalid<float, CacheLine::SINGLE_CACHE_LINE, DcciDst::CACHELINE_OUT>(word);
-            if (!(word.GetValue(0) == 0.0f)) {
-                return false;
-            }
+            finite = finite && Of(task, core).GetValue(0) == 0.0f;
         }
-        return true;
+        return finite;
     }
 
 private:
     GlobalTensor<float> words_;
 };
 
-// Tiles in the workspace of a block. Those behind `weights` serve tasks that are done again, isolated: isolation.h.
+// Tiles in the workspace of a block. Those of tasks that are done again, isolated (isolation.h), step by step, have the
+// places of the second slots and some more.
 template <typename T>
 struct Exchange {
     __aicore__ inline void Init(GM_ADDR workspace, const FlashAttentionTilingData& t, int64_t block, int64_t blocks)
@@ -58,17 +61,14 @@ struct Exchange {
         at += all * productTile * sizeof(float);
         weights.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * scoreTile, SLOTS * scoreTile);
         at += all * scoreTile * sizeof(T);
-        visible.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * scoreTile, SLOTS * scoreTile);
-        at += all * scoreTile * sizeof(T);
+        visible = weights[scoreTile], counts[0] = product[productTile];
         const int64_t valueTile = t.keyBlock * t.headDim;
         for (GlobalTensor<T>* values : {&clean, &marks[0], &marks[1]}) {
-            values->SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * valueTile, SLOTS * valueTile);
-            at += all * valueTile * sizeof(T);
+            values->SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * valueTile, valueTile);
+            at += blocks * valueTile * sizeof(T);
         }
-        for (GlobalTensor<float>& of : counts) {
-            of.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * SLOTS * productTile, SLOTS * productTile);
-            at += all * productTile * sizeof(float);
-        }
+        counts[1].SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * productTile, productTile);
+        at += blocks * productTile * sizeof(float);
         verdicts.Init(at, t.tasks);
     }
     GlobalTensor<float> scores, product;
@@ -89,7 +89,8 @@ public:
                                 GM_ADDR bounds)
     {
         t_ = &t;
-        hasQueryLengths_ = queryLengths != nullptr, hasKeyLengths_ = keyLengths != nullptr, hasBounds_ = bounds != nullptr;
+        hasQueryLengths_ = queryLengths != nullptr, hasKeyLengths_ = keyLengths != nullptr;
+        hasBounds_ = bounds != nullptr;
         if (hasQueryLengths_) {
             queryLengths_.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(queryLengths));
         }

@@ -44,6 +44,7 @@ public:
         Pass(task);
         CrossCoreSetFlag<2, PIPE_MTE3>(JUDGED);
         CrossCoreWaitFlag(VERDICTS_KNOWN);
+        exchange_.verdicts.Fetch();
         isolated_ = true;
         Pass(task);
     }
@@ -68,11 +69,11 @@ private:
             Duplicate(all_, 0.0f, half_ * depth_);
             for (int64_t j = task.first; j < task.last; ++j) {
                 Softmax(task, j);
-                if (j > task.first) {
+                if (j > task.first || isolated_) {
                     Accumulate();
                 }
             }
-            if (task.first < task.last) {
+            if (task.first < task.last && !isolated_) {
                 Accumulate();
             }
             if (!isolated_) {
@@ -84,11 +85,13 @@ private:
         }
     }
 
+    __aicore__ inline int64_t Slot(int64_t step) const { return isolated_ ? 0 : step % SLOTS; }
+
     __aicore__ inline void Softmax(const Task& task, int64_t j)
     {
         CrossCoreWaitFlag(SCORES_READY);
         if (rows_ > 0) {
-            const int64_t tile = softmaxes_ % SLOTS * t_.queryBlock * columns_ + start_ * columns_;
+            const int64_t tile = Slot(softmaxes_) * t_.queryBlock * columns_ + start_ * columns_;
             const int32_t count = rows_ * columns_;
             LocalTensor<float> scores = scoresIn_.template AllocTensor<float>();
             DataCopy(scores, exchange_.scores[tile], count);
@@ -121,7 +124,7 @@ private:
     // values without them, and marks.
     __aicore__ inline void Isolate(const Task& task, int64_t j)
     {
-        const int64_t slot = softmaxes_ % SLOTS, keyHalf = columns_ / 2, first = GetSubBlockIdx() * keyHalf;
+        const int64_t keyHalf = columns_ / 2, first = GetSubBlockIdx() * keyHalf;
         if (rows_ > 0) {
             const int32_t count = rows_ * columns_;
             LocalTensor<float> seen = scoresIn_.template AllocTensor<float>();
@@ -133,12 +136,12 @@ private:
             scoresIn_.FreeTensor(seen);
             castOut_.EnQue(flags);
             flags = castOut_.template DeQue<T>();
-            DataCopy(exchange_.visible[slot * t_.queryBlock * columns_ + start_ * columns_], flags, count);
+            DataCopy(exchange_.visible[start_ * columns_], flags, count);
             castOut_.FreeTensor(flags);
         }
         const int64_t count = Max(0, Min(keyHalf, task.Width(j) - first)) * depth_;
         const GlobalTensor<T> from = value_[(task.head.key * t_.keys + j * columns_ + first) * depth_];
-        const int64_t to = slot * columns_ * depth_ + first * depth_;
+        const int64_t to = first * depth_;
         const LocalTensor<float> scratch = folded_.Get<float>();
         mask_.Sift(exchange_.clean[to], from, count, 0.0f, scratch, castOut_);
         for (int32_t i = 0; i < 2; ++i) {
@@ -201,7 +204,7 @@ private:
         CrossCoreWaitFlag(PRODUCT_READY);
         if (rows_ > 0) {
             LocalTensor<float> product = productIn_.template AllocTensor<float>();
-            DataCopy(product, exchange_.product[products_ % SLOTS * t_.queryBlock * depth_ + start_ * depth_],
+            DataCopy(product, exchange_.product[Slot(products_) * t_.queryBlock * depth_ + start_ * depth_],
                      rows_ * depth_);
             productIn_.EnQue(product);
             ScaleRows(factors_[products_ % SLOTS]);
@@ -216,9 +219,8 @@ private:
     }
     __aicore__ inline void AddCounts(int32_t i)
     {
-        const int64_t at = products_ % SLOTS * t_.queryBlock * depth_ + start_ * depth_;
         LocalTensor<float> counts = productIn_.template AllocTensor<float>();
-        DataCopy(counts, exchange_.counts[i][at], rows_ * depth_);
+        DataCopy(counts, exchange_.counts[i][start_ * depth_], rows_ * depth_);
         productIn_.EnQue(counts);
         counts = productIn_.template DeQue<float>();
         AddInfinities(all_, counts, SIGNS[i], rows_ * depth_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax(scale * query @ key^T + real_shift, masked) @ value. A block is one cube core and two vector cores, which hand
-// tiles to each other through GM: the cube is one block of keys ahead, so that both kinds of cores work at once.
+// softmax(scale * query @ key^T + real_shift, masked) @ value. A block is one cube core and two vector cores, which
+// hand tiles to each other through GM: the cube is one block of keys ahead, so that both kinds of cores work at once.
 #include "attention_cube.h"
 #include "attention_vector.h"
 

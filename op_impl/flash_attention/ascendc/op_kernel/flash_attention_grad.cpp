@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of flash_attention. A block is one cube core and two vector cores and takes heads of keys, each with its group
-// of heads of queries: every sum has one owner and one order. README.md has the formulas.
+// Gradients of flash_attention. A block is one cube core and two vector cores and takes heads of keys, each with its
+// group of heads of queries: every sum has one owner and one order. README.md has the formulas.
 #include "gradient_cube.h"
 #include "gradient_vector.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cube core of a block of the gradient: query @ key^T and d_attention_out @ value^T one tile ahead of the vectors, then
-// d_value += weights^T @ d_attention_out, d_key += gradients^T @ query, d_query += gradients @ key. d_key and d_value of a
-// block of keys stay in L0C; d_query is added up in GM, where this core alone writes it.
+// The cube core of a block of the gradient: query @ key^T and d_attention_out @ value^T one tile ahead of the vectors,
+// then d_value += weights^T @ d_attention_out, d_key += gradients^T @ query, d_query += gradients @ key. d_key and
+// d_value of a block of keys stay in L0C; d_query is added up in GM, where this core alone writes it.
 #ifndef GRADIENT_CUBE_H
 #define GRADIENT_CUBE_H
 
@@ -42,6 +42,7 @@ public:
         Pass(walk);
         CrossCoreWaitFlag(JUDGED);
         CrossCoreSetFlag<2, PIPE_FIX>(VERDICTS_KNOWN);
+        exchange_.verdicts.Fetch();
         isolated_ = true;
         Pass(walk);
     }
@@ -64,22 +65,32 @@ private:
                 continue;
             }
             walk.Select(i);
-            bool more = walk.Next();
-            if (more) {
-                Scores(walk.now);
-            }
-            while (more) {
-                const GradientTile tile = walk.now;
-                const Operands operands = ahead_;
-                more = walk.Next();
-                if (more) {
-                    Scores(walk.now);
-                }
-                Gradients(tile, operands);
-            }
+            Tiles(walk);
             CrossCoreSetFlag<2, PIPE_FIX>(QUERIES_READY);
         }
     }
+
+    // Products are a tile ahead of sums but where the vectors need the second slots.
+    __aicore__ inline void Tiles(GradientWalk& walk)
+    {
+        bool more = walk.Next();
+        if (more) {
+            Scores(walk.now);
+        }
+        while (more) {
+            const GradientTile tile = walk.now;
+            const Operands operands = ahead_;
+            more = walk.Next();
+            if (more && !isolated_) {
+                Scores(walk.now);
+            }
+            Gradients(tile, operands);
+            if (more && isolated_) {
+                Scores(walk.now);
+            }
+        }
+    }
+    __aicore__ inline int64_t Slot(int64_t count) const { return isolated_ ? 0 : count % SLOTS; }
 
     template <typename Q>
     __aicore__ inline LocalTensor<T> Load(Q& queue, const GlobalTensor<T>& from, int64_t rows, bool byRows)
@@ -105,7 +116,7 @@ private:
         const int64_t at = (tile.head.flat * t_.queries + tile.row) * depth_;
         ahead_.query = Load(queryL1_, query_[at], tile.height, true);
         ahead_.dOut = Load(dOutL1_, dOut_[at], tile.height, true);
-        const int64_t slot = scored_ % SLOTS * t_.queryBlock * t_.keyBlock;
+        const int64_t slot = Slot(scored_) * t_.queryBlock * t_.keyBlock;
         Multiply(tile, exchange_.scores[slot], ahead_.query, ahead_.key);
         Multiply(tile, exchange_.products[slot], ahead_.dOut, ahead_.value);
         CrossCoreSetFlag<2, PIPE_FIX>(TILE_READY);
@@ -162,7 +173,7 @@ private:
             valueSums_ = valueSum_.template AllocTensor<float>();
             keySums_ = keySum_.template AllocTensor<float>();
         }
-        const int64_t slot = added_ % SLOTS * t_.queryBlock * t_.keyBlock;
+        const int64_t slot = Slot(added_) * t_.queryBlock * t_.keyBlock;
         if (isolated_) {
             AddIsolated(tile, slot);
         } else {
@@ -180,7 +191,7 @@ private:
             keyL1_.FreeTensor(of.key);
             keyRowsL1_.FreeTensor(of.keyRows);
             valueL1_.FreeTensor(of.value);
-            const int64_t sums = stored_ % SLOTS * t_.keyBlock * depth_;
+            const int64_t sums = Slot(stored_) * t_.keyBlock * depth_;
             Store(tile, valueSum_, valueSums_, exchange_.valueSums[sums]);
             Store(tile, keySum_, keySums_, exchange_.keySums[sums]);
             CrossCoreSetFlag<2, PIPE_FIX>(KEYS_READY);
@@ -199,24 +210,23 @@ private:
     // The same with operands of the workspace, and the counts of marks of d_attention_out that each key is seen with.
     __aicore__ inline void AddIsolated(const GradientTile& tile, int64_t slot)
     {
-        const int64_t rows = added_ % SLOTS * t_.queryBlock * depth_, keys = added_ % SLOTS * t_.keyBlock * depth_;
         LocalTensor<T> l1 = LoadTile(tile, exchange_.weights[slot]);
-        LocalTensor<T> clean = Load(cleanL1_, exchange_.cleanDOut[rows], tile.height, true);
+        LocalTensor<T> clean = Load(cleanL1_, exchange_.cleanDOut, tile.height, true);
         AddToKeys(tile, valueSums_, l1, clean, tile.firstOfKeys);
         cleanL1_.FreeTensor(clean);
         tileL1_.FreeTensor(l1);
         l1 = LoadTile(tile, exchange_.gradients[slot]);
-        clean = Load(cleanL1_, exchange_.cleanQuery[rows], tile.height, true);
+        clean = Load(cleanL1_, exchange_.cleanQuery, tile.height, true);
         AddToKeys(tile, keySums_, l1, clean, tile.firstOfKeys);
         cleanL1_.FreeTensor(clean);
-        clean = Load(cleanL1_, exchange_.cleanKey[keys], tile.width, true);
+        clean = Load(cleanL1_, exchange_.cleanKey, tile.width, true);
         AddToQueries(tile, l1, clean);
         cleanL1_.FreeTensor(clean);
         tileL1_.FreeTensor(l1);
-        l1 = LoadTile(tile, exchange_.visible[slot]);
+        l1 = LoadTile(tile, exchange_.visible);
         for (int32_t i = 0; i < 2; ++i) {
-            clean = Load(cleanL1_, exchange_.marks[i][rows], tile.height, true);
-            CountMarks(tile, exchange_.counts[i][stored_ % SLOTS * t_.keyBlock * depth_], l1, clean);
+            clean = Load(cleanL1_, exchange_.marks[i], tile.height, true);
+            CountMarks(tile, exchange_.counts[i], l1, clean);
             cleanL1_.FreeTensor(clean);
         }
         tileL1_.FreeTensor(l1);

@@ -42,7 +42,8 @@ public:
                 Make(exchange, walk.firstHead + member, row, Min(half_, t_.queries - row), a, b);
             }
         }
-        const TEventID counted = pipe_->FetchEventID(HardEvent::V_S), stored = pipe_->FetchEventID(HardEvent::MTE3_MTE2);
+        const TEventID counted = pipe_->FetchEventID(HardEvent::V_S);
+        const TEventID stored = pipe_->FetchEventID(HardEvent::MTE3_MTE2);
         SetFlag<HardEvent::V_S>(counted);
         SetFlag<HardEvent::MTE3_MTE2>(stored);
         WaitFlag<HardEvent::V_S>(counted);

@@ -51,6 +51,7 @@ public:
         Pass(walk, task);
         CrossCoreSetFlag<2, PIPE_MTE3>(JUDGED);
         CrossCoreWaitFlag(VERDICTS_KNOWN);
+        exchange_.verdicts.Fetch();
         isolated_ = true;
         Pass(walk, task);
     }
@@ -85,6 +86,10 @@ private:
                 }
                 last = walk.now;
                 pending = last.lastOfKeys;
+                if (pending && isolated_) {
+                    StoreKeys(walk, last, stored);
+                    pending = false;
+                }
             }
             if (pending) {
                 StoreKeys(walk, last, stored);
@@ -103,14 +108,14 @@ private:
         CrossCoreWaitFlag(TILE_READY);
         rows_ = Max(0, Min(half_, tile.height - start_));
         if (rows_ > 0) {
-            const int64_t at = tiles_ % SLOTS * t_.queryBlock * columns_ + start_ * columns_;
+            const int64_t at = Slot(tiles_) * t_.queryBlock * columns_ + start_ * columns_;
             const LocalTensor<float> vectors = Load(vectorsIn_, exchange_.RowVectors(tile.head.flat, tile.row + start_),
                                                     GradientExchange<T>::ROW_VALUES * half_);
             const LocalTensor<float> scores = Load(scoresIn_, exchange_.scores[at], rows_ * columns_);
             const LocalTensor<float> products = Load(productsIn_, exchange_.products[at], rows_ * columns_);
             mask_.Select(tile.head);
             if (isolated_) {
-                See(tile, task, exchange_.visible[at]);
+                See(tile, task, exchange_.visible[start_ * columns_]);
             }
             Weights(scores, vectors, tile, task);
             Store(exchange_.weights[at], mask_.Drops() ? Drop(scores, products, tile) : scores);
@@ -128,6 +133,8 @@ private:
         CrossCoreSetFlag<2, PIPE_MTE3>(WEIGHTS_DONE);
         ++tiles_;
     }
+    __aicore__ inline int64_t Slot(int64_t count) const { return isolated_ ? 0 : count % SLOTS; }
+
     template <typename Q>
     __aicore__ inline LocalTensor<float> Load(Q& queue, const GlobalTensor<float>& from, int64_t count)
     {
@@ -180,9 +187,9 @@ private:
     // What the cube takes for operands that are not finite: of this core's rows and half of the keys.
     __aicore__ inline void Isolate(const GradientTile& tile)
     {
-        const int64_t slot = tiles_ % SLOTS, rows = rows_ * depth_;
+        const int64_t rows = rows_ * depth_;
         const int64_t at = (tile.head.flat * t_.queries + tile.row + start_) * depth_;
-        const int64_t to = slot * t_.queryBlock * depth_ + start_ * depth_;
+        const int64_t to = start_ * depth_;
         const LocalTensor<float> scratch = scratch_.Get<float>();
         mask_.Sift(exchange_.cleanQuery[to], query_[at], rows, 0.0f, scratch, castOut_);
         mask_.Sift(exchange_.cleanDOut[to], dOut_[at], rows, 0.0f, scratch, castOut_);
@@ -191,7 +198,7 @@ private:
         }
         const int64_t keys = Max(0, Min(keyHalf_, tile.width - keyStart_)) * depth_;
         const int64_t key = (tile.head.key * t_.keys + tile.key + keyStart_) * depth_;
-        mask_.Sift(exchange_.cleanKey[slot * columns_ * depth_ + keyStart_ * depth_], key_[key], keys, 0.0f, scratch,
+        mask_.Sift(exchange_.cleanKey[keyStart_ * depth_], key_[key], keys, 0.0f, scratch,
                    castOut_);
     }
     // x -= values and x *= values, of which each row has a block.
@@ -269,7 +276,7 @@ private:
         CrossCoreWaitFlag(KEYS_READY);
         const int64_t rows = Max(0, Min(keyHalf_, tile.width - keyStart_));
         if (rows > 0) {
-            const int64_t from = keys_ % SLOTS * columns_ * depth_ + keyStart_ * depth_;
+            const int64_t from = Slot(keys_) * columns_ * depth_ + keyStart_ * depth_;
             const int64_t to = (walk.keyHead * t_.keys + tile.key + keyStart_) * depth_;
             LocalTensor<float> sums = Load(sumsIn_, exchange_.valueSums[from], rows * depth_);
             if (isolated_) {
@@ -288,8 +295,9 @@ private:
         const int64_t piece = half_ * columns_;
         for (int64_t at = 0; at < count; at += piece) {
             for (int32_t i = 0; i < 2; ++i) {
-                const LocalTensor<float> counts = Load(productsIn_, exchange_.counts[i][from + at], Min(piece, count - at));
-                AddInfinities(sums[at], counts, SIGNS[i], Min(piece, count - at));
+                const int64_t n = Min(piece, count - at);
+                const LocalTensor<float> counts = Load(productsIn_, exchange_.counts[i][from + at], n);
+                AddInfinities(sums[at], counts, SIGNS[i], n);
                 productsIn_.FreeTensor(counts);
             }
         }

@@ -123,13 +123,11 @@ struct GradientExchange {
         Place(valueSums, at, SLOTS * sums);
         Place(weights, at, SLOTS * tile);
         Place(gradients, at, SLOTS * tile);
-        Place(visible, at, SLOTS * tile);
         for (GlobalTensor<T>* rows : {&cleanQuery, &cleanDOut, &marks[0], &marks[1]}) {
-            Place(*rows, at, SLOTS * t.queryBlock * t.headDim);
+            Place(*rows, at, t.queryBlock * t.headDim);
         }
-        Place(cleanKey, at, SLOTS * sums);
-        Place(counts[0], at, SLOTS * sums);
-        Place(counts[1], at, SLOTS * sums);
+        Place(cleanKey, at, sums);
+        visible = weights[tile], counts[0] = keySums[sums], counts[1] = valueSums[sums];
         const int64_t lines = (t.queries + t.queryBlock - 1) / t.queryBlock * t.queryBlock;
         const int64_t rows = t.tasks * (t.queryHeads / t.keyHeads) * lines;
         at = start + blocks * t.blockBytes;
@@ -153,7 +151,7 @@ struct GradientExchange {
     GlobalTensor<T> weights, gradients;        // of the scores
     GlobalTensor<float> keySums, valueSums;    // d_key and d_value of a block of keys
     GlobalTensor<float> querySums, rowVectors;
-    // Of tasks that are done again, isolated: isolation.h.
+    // Of tasks that are done again, isolated (isolation.h), tile by tile; some have the places of second slots.
     GlobalTensor<T> visible, cleanQuery, cleanDOut, cleanKey;
     GlobalTensor<T> marks[2];                  // of d_attention_out
     GlobalTensor<float> counts[2];             // of them that each key is seen with

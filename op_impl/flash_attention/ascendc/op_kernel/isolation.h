@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows keep to what they see. A product multiplies what is hidden by 0, and 0 times NaN is NaN. Finite operands need
-// nothing against that: the vector cores watch their results, and tasks whose results are not finite are done again at the
-// end, isolated: operands of sums over keys or queries take 0 for what is not finite, and what is seen of it comes back as
-// products of visibility (0 or 1) with marks (1 where an operand is not finite), driven to infinity.
+// nothing against that: the vector cores watch their results, and tasks whose results are not finite are done again at
+// the end, isolated: operands of sums over keys or queries take 0 for what is not finite, and what is seen of it comes
+// back as products of visibility (0 or 1) with marks (1 where an operand is not finite), driven to infinity.
 #ifndef ISOLATION_H
 #define ISOLATION_H
 
