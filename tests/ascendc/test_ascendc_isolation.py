@@ -6,10 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from asc_cases import need_ascendc
-from flash_ascendc import Arrays, Case, bits, operands_of, run_ascendc
+from flash_ascendc import SOC, Arrays, Case, bits, compiled, operands_of, run_ascendc
 from flash_cases import run_golden, tensors_of, with_dtype
 from test_flash_attention_isolation import CASES as TIK_CASES
 from test_flash_attention_isolation import bias, gradients, keys, queries, values
+
+from ms_custom_ops.compile_launch import op_of
 
 need_ascendc()
 
@@ -64,3 +66,17 @@ def test_a_part_that_is_done_again_has_the_same_bits_in_any_order() -> None:
     for op, given in (("flash_attention", forward), ("flash_attention_grad", gradient)):
         runs = {bits(op, given, attrs, threads, reverse) for threads, reverse in ((1, False), (2, True))}
         assert len(runs) == 1, op
+
+
+@pytest.mark.parametrize("case", [Case(70, 90, 32, "causal,alibi,statistics", n1=4), Case(40, 70, 32, "mask,dropout")],
+                         ids=lambda c: c.id)  # fmt: skip
+@pytest.mark.parametrize("plant", [None, values], ids=["finite", "values"])
+def test_the_checker_finds_nothing(case: Case, plant) -> None:
+    arrays = tensors_of(case)
+    if plant is not None:
+        plant(arrays)
+    forward, gradient, attrs = operands_of(case, arrays)
+    for op, given in (("flash_attention", forward), ("flash_attention_grad", gradient)):
+        project = op_of(compiled(op, given, attrs)[0].spec, SOC)
+        report = project.check(*[given.get(param.name) for param in project.inputs], **attrs)
+        assert not report.findings, str(report)
