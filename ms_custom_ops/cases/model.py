@@ -173,6 +173,11 @@ class OutputError:
     at: tuple[int, ...] = ()
 
 
+def _figures(comparison: Any) -> dict[str, Any]:
+    """Its values, to nine digits: the last bits of a golden in float64 depend on the threads that its products have."""
+    return {n: float(f"{v:.9g}") if isinstance(v, float) else v for n, v in vars(comparison).items()}
+
+
 @dataclass
 class Result:
     """A case on a chip. ``verdict``: "pass", "fail" (wrong values, or accepted although invalid) or "error"
@@ -199,7 +204,7 @@ class Result:
             "attrs": dict(case.attrs), "fills": {n: str(f) for n, f in case.fills.items()},
             "layouts": dict(case.layouts), "seed": list(case.seed), "invalid": case.invalid,
             "verdict": self.verdict, "message": self.message, "seconds": round(self.seconds, 4),
-            "outputs": [vars(o) for o in self.outputs],
-            "from_reference": [vars(o) for o in self.from_reference],
-            "reference_from_golden": [vars(o) for o in self.reference_from_golden],
+            "outputs": [_figures(o) for o in self.outputs],
+            "from_reference": [_figures(o) for o in self.from_reference],
+            "reference_from_golden": [_figures(o) for o in self.reference_from_golden],
         }  # fmt: skip

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import mindspore as ms
 import numpy as np
@@ -76,6 +77,35 @@ def errors(name, group, jit):
     return found
 
 
+def memory(name, group, jit):
+    """MiB that a training step of causal attention takes at its peak beyond what the process had before, and the peak
+    of the process; one rank alone has the whole sequence and flash_attention."""
+    _, seq, heads = (int(x) if x.isdigit() else x for x in name.split("-"))
+    rows = seq // group.size
+    query, key, value = (Tensor(np.full((1, heads, rows, 64), 0.01 * i, np.float16)) for i in range(3))
+
+    def loss(query, key, value):
+        if group.size == 1:
+            out = mco.ops.flash_attention(query, key, value, sparse_mode=3)[0]
+        else:
+            out = context_parallel_attention(query, key, value)[0]
+        return ops.cast(out, ms.float32).sum()
+
+    call = ms.value_and_grad(loss, (0, 1, 2))
+    call = ms.jit(call) if jit else call
+    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    before = status("VmRSS")
+    found = call(query, key, value)
+    found[0].asnumpy(), [x.asnumpy() for x in found[1]]
+    return [status("VmHWM") - before, status("VmHWM")]
+
+
+def status(name):
+    """MiB of a line of /proc/self/status."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) / 1024
+
+
 def main() -> None:
     mode, names = sys.argv[1], sys.argv[2:]
     init()
@@ -84,7 +114,7 @@ def main() -> None:
     for kind, text in refusals(group).items():
         print("refusal", group.rank, kind, text, flush=True)
     for name in names:
-        case = scan_case if name in SCANS else errors
+        case = memory if name.startswith("memory") else scan_case if name in SCANS else errors
         print("figures", group.rank, name, *(f"{x:.3e}" for x in case(name, group, mode == "GRAPH")), flush=True)
 
 

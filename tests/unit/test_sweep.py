@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -106,3 +108,45 @@ def test_all_smoke_cases_with_one_worker_killed_give_the_same_report(cluster, tm
         assert case.pop("seconds") >= 0  # wall time: all that may differ
     assert [json.dumps(case) for case in second["cases"]] == [json.dumps(case) for case in first["cases"]]
     assert second.keys() == first.keys() and all(second[name] == first[name] for name in first if name != "cases")
+
+
+SWEEP = [sys.executable, str(Path(__file__).parents[2] / "scripts" / "sweep.py"), "tests"]
+ONE_OF_EACH = """
+import os, pytest
+
+def test_good(): pass
+
+@pytest.mark.parametrize("x", ["a b", "[1]"])
+def test_skipped(x): pytest.skip(x)
+
+@pytest.mark.nightly
+def test_bad(): assert 1 == 2
+
+def test_lost(): os._exit(3)
+
+def test_good_too(): pass
+"""
+
+
+def test_tests_in_parts_give_one_report_in_their_order(tmp_path):
+    """Each part in a process of its own: a test that ends it takes no other part along."""
+    (tmp_path / "test_one_of_each.py").write_text(ONE_OF_EACH)
+    report = tmp_path / "report.json"
+    options = ["--size", "2", "--report", str(report), "--", str(tmp_path), "-m", "nightly or not nightly"]
+    done = subprocess.run([*SWEEP, *options], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "6 tests: 1 passed, 2 skipped, 1 failed, 2 lost" in done.stdout and "assert 1 == 2" in done.stdout
+    rows = json.loads(report.read_text())
+    kinds = [(row["test"].rpartition("::")[2], row["outcome"]) for row in rows]
+    assert kinds == [("test_good", "passed"), ("test_skipped[a b]", "skipped"), ("test_skipped[[1]]", "skipped"),
+                     ("test_bad", "failed"), ("test_lost", "lost"), ("test_good_too", "lost")]  # fmt: skip
+
+
+@pytest.mark.nightly
+def test_parts_on_a_cluster_give_the_same_report(cluster, tmp_path):
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+    tests = ["--", "tests/unit/test_registry_expr.py"]
+    for report, more in ((one, []), (two, ["--scheduler", cluster.scheduler_address])):
+        done = subprocess.run([*SWEEP, "--report", str(report), *more, *tests], capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert two.read_text() == one.read_text() and len(json.loads(one.read_text())) > 20
