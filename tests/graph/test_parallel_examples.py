@@ -119,9 +119,13 @@ def test_a_killed_rank_ends_the_others_and_one_process_goes_on(tmp_path):
     workers = [pid for pid in children(job.pid) if rank_of(Path(f"/proc/{pid}")) is not None]
     (victim,) = (pid for pid in workers if rank_of(Path(f"/proc/{pid}")) == "1")
     os.kill(victim, signal.SIGKILL)
-    code, said = ended(job, folder, 60)
-    assert code != 0 and len(workers) == 2, said[-2000:]
-    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    end = time.monotonic() + 60
+    while [pid for pid in workers if rank_of(Path(f"/proc/{pid}")) is not None]:  # a zombie has no command line
+        assert time.monotonic() < end, ended(job, folder, SECONDS)[1][-3000:]
+        time.sleep(0.5)
+    # The job itself ends when the scheduler misses the rank's heartbeat: half a minute, and longer on a loaded machine.
+    code, said = ended(job, folder, SECONDS)
+    assert code != 0 and len(workers) == 2 and "exit with exception" in said, said[-2000:]
     done = int(ms.load_checkpoint(str(checkpoint))["done"].asnumpy())
     options = ["--steps", str(done + 3), "--resume", str(checkpoint)]
     alone(tmp_path / "on", "train_gpt", *GPT, *options)
@@ -132,4 +136,4 @@ def test_a_killed_rank_ends_the_others_and_one_process_goes_on(tmp_path):
 def test_a_number_of_ranks_that_does_not_divide_the_job_is_refused(tmp_path):
     job = start(2, tmp_path / "job", "train_gpt", *GPT, "--context-parallel", "3")
     code, said = ended(job, tmp_path / "job", SECONDS)
-    assert code != 0 and said.count("3 ranks for a sequence, of 2 in the job; accepted: a divisor of 2") == 2, said
+    assert code != 0 and "3 ranks for a sequence, of 2 in the job; accepted: a divisor of 2" in said, said
