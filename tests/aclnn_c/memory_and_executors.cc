@@ -63,6 +63,26 @@ CASE(executor_of_two_threads) {
               "one of two threads runs it");
 }
 
+CASE(threads_side_by_side) {
+  const auto wanted = Call().run();
+  aclrtContext context = nullptr;
+  good(aclrtGetCurrentContext(&context));
+  std::vector<std::string> wrongs(4);
+  std::vector<std::thread> threads;
+  for (std::string& told : wrongs) {
+    threads.emplace_back([&told, &wanted, context] {
+      try {
+        good(aclrtSetCurrentContext(context));
+        for (int i = 0; i < 20; ++i) expect_true(Call().run() == wanted, "outputs of a thread differ");
+      } catch (const std::exception& error) {
+        told = error.what();
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  for (const std::string& told : wrongs) expect_true(told.empty(), told.c_str());
+}
+
 CASE(executor_repeatable) {
   Ready c;
   good(aclSetAclOpExecutorRepeatable(c.executor));

@@ -248,6 +248,30 @@ int forget_to_synchronise() {
   good(aclrtSynchronizeStream(nullptr));
   const auto late = c.outputs().at("dKey");
   std::printf("%s\n", early == std::vector<unsigned char>(early.size(), 0x11) && late != early ? "delayed" : "at once");
+  // A second stream waits for an event of the first: its synchronisation runs both.
+  aclrtStream side = nullptr;
+  aclrtEvent event = nullptr;
+  good(aclrtCreateStream(&side));
+  good(aclrtCreateEvent(&event));
+  good(aclrtMemset(c.t["dKey"].address, c.t["dKey"].size, 0x22, c.t["dKey"].size));
+  good(c.first());
+  good(c.second());
+  good(aclrtRecordEvent(event, nullptr));
+  good(aclrtStreamWaitEvent(side, event));
+  good(aclrtSynchronizeStream(side));
+  aclrtEventRecordedStatus status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
+  good(aclrtQueryEventStatus(event, &status));
+  std::printf("%s\n",
+              c.outputs().at("dKey") == late && status == ACL_EVENT_RECORDED_STATUS_COMPLETE ? "waited" : "not waited");
+  // Memory that was freed before the stream came to it.
+  good(c.first());
+  const int launched = c.second();
+  good(aclrtFree(c.t["key"].address));
+  c.t["key"].address = nullptr;
+  const int told = aclrtSynchronizeStream(nullptr);
+  std::string why = told ? recent() : "";
+  why = why.substr(0, why.find(" is "));
+  std::printf("%d %d %s\n", launched, told, why.c_str());
   void* fresh = nullptr;
   unsigned char poison[8] = {};
   good(aclrtMalloc(&fresh, 8, ACL_MEM_MALLOC_HUGE_FIRST));

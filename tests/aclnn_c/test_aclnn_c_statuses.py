@@ -64,7 +64,14 @@ def test_calls_in_the_wrong_order(program):
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout
 
 
-@pytest.mark.parametrize(("delay", "said"), [("0", "at once\nnot poisoned\n"), ("1", "delayed\npoisoned\n")])
+FREED = "507015 aclrtSynchronizeStream: 361001 (runtime): SparseFlashAttentionGrad: memory of key"
+
+
+@pytest.mark.parametrize(
+    ("delay", "said"),
+    [("0", "at once\nwaited\n0 0 \nnot poisoned\n"), ("1", f"delayed\nwaited\n0 {FREED}\npoisoned\n")],
+    ids=["at_once", "delayed"],
+)
 def test_a_missing_synchronisation_shows(program, outcome, delay, said):
     done = run_program(program, program.parent / "cache", "delay", MS_CUSTOM_OPS_ACL_DELAY=delay)
     assert (done.returncode, done.stdout) == (0, said), done.stdout
