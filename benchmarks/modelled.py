@@ -5,8 +5,8 @@
     python benchmarks/run.py modelled --case attention
 
 ``attention`` sets the kernels of flash_attention beside a plain FlashAttention-2 schedule: the same instructions on
-blocks of 128 x 128 (where those do not fit the chip, on the largest that do), each after the one before it. ``bounds``
-has kernels that should be bound by memory, ``ops`` every op.
+blocks of 128 x 128 (where those do not fit the chip, on the largest that do), each after the one before it. ``ops`` has
+the other ops at sizes as they are used, with the roof of the chip that is nearest.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any
 
 import click
 
+from ms_custom_ops.commands._subject import Wanted, find_subject
 from ms_custom_ops.compiler import compile_call, describe_call
 from ms_custom_ops.cost import Profile, cost_chip, profile
 from ms_custom_ops.errors import BudgetError
-from ms_custom_ops.registry import get_op, list_ops
+from ms_custom_ops.registry import get_op
+from ms_custom_ops.scope import Scope
 
 SOCS = ("Ascend910A", "Ascend910B1")
 HEADS = {1024: 8, 4096: 2, 16384: 1}
@@ -66,15 +68,41 @@ def attention_rows() -> list[dict[str, Any]]:
     return rows
 
 
+SCAN = "B=1,S=1024,H=8,P=64,G=1,N=64,NS=1"
+SELECTED = "B=1,BK=1,S1=64,S2=2048,N1=16,N2=1,D=512,DV=512,K=512"
+OPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    *(("bwd_segsum_dadt", "one_chunk", f"B=1,H=4,N={2048 // c},C={c}", (f"chunk_size={c}",)) for c in (16, 64, 128)),
+    *(("bwd_dadt_fused", "one_chunk", f"B=1,H=4,N={2048 // c},C={c}", (f"chunk_size={c}",)) for c in (64, 128)),
+    ("bwd_dadt_cumsum", "one_chunk", "B=1,H=4,S=2048", ("chunk_size=128",)),
+    ("bwd_dtrap_ddt", "small", "B=1,H=4,S=2048", ()),
+    *(("segsum_decay", "one_chunk", "B=1,H=4,S=2048", (f"chunk_size={c}",)) for c in (64, 128)),
+    ("dacs_segsum", "one_chunk", "B=1,H=4,S=2048", ("chunk_size=128",)),
+    ("ssd_chunk_scan", "one_chunk", SCAN, ("chunk_size=64",)),
+    ("ssd_chunk_scan_grad", "grouped", SCAN, ("chunk_size=64",)),
+    ("mamba3_chunk_scan", "rank_four", SCAN, ("chunk_size=64",)),
+    ("mamba3_chunk_scan_grad", "rank_four", SCAN, ("chunk_size=64",)),
+    ("lightning_indexer", "causal_small", "B=1,BK=1,S1=64,S2=2048,N1=64,D=128", ("sparse_count=512",)),
+    ("sparse_flash_attention", "causal_small", SELECTED, ("rope_dim=64",)),
+    ("sparse_flash_attention_grad", "causal_small", SELECTED, ("rope_dim=64",)),
+    ("sparse_lightning_indexer_grad_kl_loss", "causal_small",
+     "B=1,BK=1,S1=64,S2=2048,N1=16,N2=1,D=512,NI=64,DI=128,K=512", ()),
+)  # fmt: skip
+"""Op, case, sizes and attributes, as of ``ms-custom-ops profile``."""
+
+
 def op_rows() -> list[dict[str, Any]]:
-    """The first smoke case of every op."""
+    """Every op but flash_attention at sizes as they are used, on its usual data."""
     rows = []
-    for op in list_ops():
-        spec = get_op(op)
+    for op, case, shape, attrs in OPS:
         for soc in SOCS:
-            for case in spec.cases[:1]:
-                p = modelled(op, soc, case.name)
-                rows.append({"op": op, "soc": soc, "case": case.name, "cycles": round(p.cycles), "bound": p.bound})
+            subject = find_subject(Scope(), op, Wanted(case, soc, (shape,), attrs))
+            p = profile(subject.program, subject.feed, chip=cost_chip(soc), traced_blocks=0)
+            busiest = max(p.pipes, key=lambda x: x.utilisation)
+            rows.append(
+                {"op": op, "soc": soc, "sizes": " ".join((shape, *attrs)), "cycles": round(p.cycles), "cores": p.cores,
+                 "busiest": busiest.name, "busy": round(busiest.utilisation, 2), "roof": p.roof.name,
+                 "roof cycles": round(p.roof.cycles)}
+            )  # fmt: skip
     return rows
 
 

@@ -8,7 +8,7 @@ keeps the best ``count`` of them, and puts these in order at the end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from ms_custom_ops.errors import BudgetError
 from ms_custom_ops.soc.support import codes, column
@@ -44,7 +44,8 @@ class IndexerPlan:
     the tile), ``kept`` places in front of a chunk for earlier candidates (0 when one chunk holds every key).
 
     ``order``: RECORDS (vsort32, vmrgsort), PROPOSALS (vrpsort16, vmrgsort4) or RANKS (every entry against every other
-    one: for chips whose sort instructions know no float32, and where nothing else fits)."""
+    one: for chips whose sort instructions know no float32, and where nothing else fits).
+    ``scores_twice``: scores of a tile arrive while those of the one before are worked on."""
 
     problem: SparseProblem
     soc: Soc
@@ -55,6 +56,7 @@ class IndexerPlan:
     chunk: int
     buffers: tuple[BufferSpec, ...]
     split: CoreSplit
+    scores_twice: bool = False
 
     @property
     def listed(self) -> int:
@@ -137,8 +139,10 @@ def _order_buffers(order: str, listed: int, total: int) -> list[tuple[str, str, 
     ]
 
 
-def indexer_buffers(p: SparseProblem, count: int, order: str, tile: int, chunk: int) -> tuple[BufferSpec, ...]:
-    """On-chip buffers for tiles of ``tile`` keys and selections from ``chunk`` scores."""
+def indexer_buffers(
+    p: SparseProblem, count: int, order: str, tile: int, chunk: int, scores_twice: bool = False
+) -> tuple[BufferSpec, ...]:
+    """On-chip buffers for tiles of ``tile`` keys, of one or two tiles' scores, and selections from ``chunk`` scores."""
     m, d, t = align(p.q_heads), p.head_dim, p.dtype
     listed, total = listed_places(count, order), candidate_places(p, count, chunk, order)
     floats = [
@@ -155,7 +159,7 @@ def indexer_buffers(p: SparseProblem, count: int, order: str, tile: int, chunk: 
         ("row_a", m, ""),
         ("turn", m * CUBE_BLOCK, ""),
         ("weight_lanes", m * CUBE_BLOCK, ""),
-        ("scores", m * tile, "chunk.scores"),
+        ("scores", m * tile * (1 + scores_twice), "chunk.scores"),
     ]
     out = [BufferSpec(n, "ub", "float32", e, phase) for n, e, phase in floats]
     out += [BufferSpec(n, "ub", dtype, e, phase) for n, dtype, e, phase in _order_buffers(order, listed, total)]
@@ -201,6 +205,15 @@ def _order_of(p: SparseProblem, count: int, soc: Soc, tile: int, chunk: int) -> 
     return next((o for o in have if fits(indexer_buffers(p, count, o, tile, chunk), soc)), have[-1])
 
 
+def _with_scores_twice(plan: IndexerPlan) -> IndexerPlan:
+    """The plan with room for the scores of two tiles, where the chip has it. Where cube and vector share a core, the
+    vector unit itself brings them, and nothing is won."""
+    if not plan.soc.split_core or plan.chunk <= plan.tile:
+        return plan
+    buffers = indexer_buffers(plan.problem, plan.count, plan.order, plan.tile, plan.chunk, True)
+    return replace(plan, buffers=buffers, scores_twice=True) if fits(buffers, plan.soc) else plan
+
+
 def plan_indexer(p: SparseProblem, count: int, soc: Soc) -> IndexerPlan:
     """Best order of the chip that fits; widest tile, then the longest selection, that has at least as many new keys as
     kept ones, or the longest of all; or what tune found. BudgetError when nothing fits."""
@@ -213,7 +226,8 @@ def plan_indexer(p: SparseProblem, count: int, soc: Soc) -> IndexerPlan:
                          lambda: _choices(p, count, soc), buffers_of)  # fmt: skip
     if found is not None:
         order = _order_of(p, count, soc, **found)
-        return IndexerPlan(p, soc, count, order, align(p.q_heads), **found, buffers=buffers_of(**found), split=split)
+        plan = IndexerPlan(p, soc, count, order, align(p.q_heads), **found, buffers=buffers_of(**found), split=split)
+        return _with_scores_twice(plan)
     buffers: tuple[BufferSpec, ...] = ()
     for order in orders(p, soc):
         best: IndexerPlan | None = None
@@ -222,9 +236,9 @@ def plan_indexer(p: SparseProblem, count: int, soc: Soc) -> IndexerPlan:
             if fits(buffers, soc) and (best is None or chunk > best.chunk):
                 best = IndexerPlan(p, soc, count, order, align(p.q_heads), tile, chunk, buffers, split)
                 if chunk >= best.kept:
-                    return best
+                    return _with_scores_twice(best)
         if best is not None:
-            return best
+            return _with_scores_twice(best)
     raise BudgetError(
         f"lightning_indexer: no tile of N1={p.q_heads} D={p.head_dim} K={count} fits {soc.name}:\n{table(buffers, soc)}"
     )

@@ -45,6 +45,7 @@ class LightningIndexer(SparseKernel):
     def _load_row(self, row: Any) -> None:
         p, b, rows = self.problem, self.buffers, self.plan.rows
         self.load_heads("q", "query", row, 0, p.q_heads, p.head_dim)
+        self.cube.load_left(b["left"], b["q"], rows, p.head_dim)
         self.move_rows(b["row_a"][0], self.gm["weights"][row * rows], rows)
         self.clear_rows(b["row_a"], p.q_heads, rows)
         self.rows.spread(b["weight_lanes"], b["row_a"], rows)
@@ -55,28 +56,43 @@ class LightningIndexer(SparseKernel):
         new = selection.begin(base)
         here = self.scalar.minimum(self.sequences.visible - base, self.plan.chunk)
         tiles = self.scalar.hold((here + (tile - 1)) // tile)
-        with self.tik.for_range(0, tiles) as j:
-            at = self.scalar.hold(j * tile)
-            self._scores(base + at, here - at, new.shift(at))
+        with self.buffers.phase("chunk.scores"):
+            self._start(base, here)
+            if self.plan.scores_twice:
+                self.cube.fetch(self.buffers["scores"], self.buffers["acc"], self.plan.rows, tile)
+            with self.tik.for_range(0, tiles) as j:
+                at = self.scalar.hold(j * tile)
+                self._scores(j, base + at, here - at, new.shift(at))
         whole = align(tile, F32_LANES)
         selection.fill(new, here, (here + (whole - 1)) // whole * whole, ABSENT)
         selection.select(selection.found + here, base)
 
-    def _scores(self, token: Any, left: Any, out: Tile) -> None:
-        """out ``[tile]`` = scores of the keys from ``token`` on, anything behind the first ``left``."""
-        p, plan, b, v, cube = self.problem, self.plan, self.buffers, self.vector, self.cube
-        rows, tile = plan.rows, plan.tile
+    def _start(self, token: Any, left: Any) -> None:
+        """L0C acc = products with the keys from ``token`` on, as far as the cube goes with them."""
+        p, plan, b, cube = self.problem, self.plan, self.buffers, self.cube
         self._load_keys(token, left)
-        with b.phase("chunk.scores"):
-            scores = b["scores"]
-            cube.load_left(b["left"], b["q"], rows, p.head_dim)
-            cube.load_right(b["right"], b["k"], p.head_dim, tile)
-            cube.multiply(b["acc"], b["left"], b["right"], rows, p.head_dim, tile)
-            cube.to_ub(scores, b["acc"], rows, tile)
-            self._clear_padding(scores)
-            v.max(scores, scores, b["zeros"], rows * tile, row=True)
-            self.by_rows(self.tik.vec_mul, scores, b["weight_lanes"], rows, tile)
-            self.sum_rows(b["line"], scores, rows, tile)
+        cube.load_right(b["right"], b["k"], p.head_dim, plan.tile)
+        cube.multiply(b["acc"], b["left"], b["right"], plan.rows, p.head_dim, plan.tile)
+        cube.leave(b["acc"], plan.rows, plan.tile)
+
+    def _scores(self, turn: Any, token: Any, left: Any, out: Tile) -> None:
+        """out ``[tile]`` = scores of the keys from ``token`` on, whose products were started, anything behind the first
+        ``left``. Products of the next tile start, and where there is room arrive, beside the work on these."""
+        plan, b, v, cube = self.plan, self.buffers, self.vector, self.cube
+        rows, tile, scores = plan.rows, plan.tile, b["scores"]
+        if plan.scores_twice:
+            half = self.scalar.hold(turn % 2 * (rows * tile))
+            scores, other = scores.shift(half), scores.shift(rows * tile - half)
+        else:
+            cube.fetch(scores, b["acc"], rows, tile)
+        with self.tik.if_scope(left > tile):
+            self._start(token + tile, left - tile)
+            if plan.scores_twice:
+                cube.fetch(other, b["acc"], rows, tile)
+        self._clear_padding(scores)
+        v.max(scores, scores, b["zeros"], rows * tile, row=True)
+        self.by_rows(self.tik.vec_mul, scores, b["weight_lanes"], rows, tile)
+        self.sum_rows(b["line"], scores, rows, tile)
         v.max(b["line"], b["line"], b["lowest"], tile, row=True)  # the second source where the first is NaN
         v.min(out, b["line"], b["highest"], tile, row=True)
 
