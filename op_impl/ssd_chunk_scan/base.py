@@ -122,11 +122,16 @@ class ScanKernel(CubeKernel):
     def product(self, phase: str, target: Tile, m: int, k: int, n: int, left: Operand, right: Operand) -> None:
         """UB target ``[n/16, m, 16]`` = left (m, k) @ right (k, n). Left is stored (m, k), or (k, m) when
         turned; right (n, k), or (k, n) when turned."""
-        b, cube, tag = self.buffers, self.cube, phase.replace(".", "_")
-        cube.load_left(b[f"left_{tag}"], left[0], m, k, turned=left[1])
-        cube.load_right(b[f"right_{tag}"], right[0], k, n, turned=right[1])
-        cube.multiply(b[f"acc_{tag}"], b[f"left_{tag}"], b[f"right_{tag}"], m, k, n)
-        cube.to_ub(target, b[f"acc_{tag}"], m, n)
+        self.start_product(phase, m, k, n, left, right)
+        self.cube.fetch(target, self.buffers[f"acc_{phase}"], m, n)
+
+    def start_product(self, phase: str, m: int, k: int, n: int, left: Operand, right: Operand) -> None:
+        """The product as far as the cube goes with it."""
+        b, cube = self.buffers, self.cube
+        cube.load_left(b[f"left_{phase}"], left[0], m, k, turned=left[1])
+        cube.load_right(b[f"right_{phase}"], right[0], k, n, turned=right[1])
+        cube.multiply(b[f"acc_{phase}"], b[f"left_{phase}"], b[f"right_{phase}"], m, k, n)
+        cube.leave(b[f"acc_{phase}"], m, n)
 
     def each_slice(self, combine: Any, tile: Tile, lanes: Tile, rows: int, columns: int) -> None:
         """``combine(slice, slice, lanes)`` for every 16-column slice of a tile."""

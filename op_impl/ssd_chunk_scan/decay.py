@@ -38,6 +38,7 @@ class Decay:
     def prepare(self) -> None:
         """Constant ``own``: 1 where row and column of a diagonal 16x16 tile belong to one step."""
         self.resets = Resets(self._tik, self._plan, self._b, self._v)
+        self._last, self._growth = (self._tik.Scalar("float32", name, 0.0) for name in ("cs_last", "growth"))
         if self._plan.problem.weighted:
             rank = self._plan.problem.rank
             self._v.dup(self._b["own"], 0.0, FRACTAL)
@@ -59,7 +60,7 @@ class Decay:
 
     def load(self) -> tuple[Any, Any]:
         """From ``da_row``: lanes ``cs`` (running sum), ``grow`` = exp(cs), ``rest`` = exp(cs_last - cs), row
-        ``cs_row``. Returns scalars (cs_last, exp(cs_last))."""
+        ``cs_row``. Returns registers with (cs_last, exp(cs_last)), good until the next call."""
         b, v, rows, count = self._b, self._v, self._plan.block, self._count
         self.resets.find()
         with self.resets.present():
@@ -69,7 +70,7 @@ class Decay:
         v.adds(b["cs"], found, 0.0, count)
         v.adds(b["cs_row"], self._rows.to_columns(b["cs"], rows), 0.0, rows)
         v.exp(b["grow"], b["cs"], count)
-        last, growth = self._tik.Scalar("float32"), self._tik.Scalar("float32")
+        last, growth = self._last, self._growth
         last.set_as(b["cs"][count - CUBE_BLOCK])
         v.muls(b["rest"], b["cs"], -1.0, count)
         v.adds(b["rest"], b["rest"], last, count)

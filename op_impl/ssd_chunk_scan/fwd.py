@@ -31,17 +31,19 @@ class ScanForward(ScanKernel):
         self.load_operand("x", "x", at_x)
         self.load_operand("b", "b", at_bc)
         self.load_operand("c", "c", at_bc)
-        _, growth = self.load_rows(task, block)
-        self._scores()
+        growth = self._scores(task, block)
         self.state_to_l1("h")
         self._output(at_x)
         self.advance("x", at_x, self.decay.rest_weights(), "b", growth)
 
-    def _scores(self) -> None:
-        """L1 p = A times the decay triangle, in the operand dtype."""
+    def _scores(self, task: Task, block: Any) -> Any:
+        """L1 p = A times the decay triangle, in the operand dtype; the result is exp(cs_last). The cube makes A beside
+        the decay."""
         p, b, v, rows = self.problem, self.buffers, self.vector, self.plan.block
         with b.phase("scores"):
-            self.product("scores", b["scores"], rows, p.state, rows, (b["c"], False), (b["b"], False))
+            self.start_product("scores", rows, p.state, rows, (b["c"], False), (b["b"], False))
+            _, growth = self.load_rows(task, block)
+            self.cube.fetch(b["scores"], b["acc_scores"], rows, rows)
             for column in range(0, rows, CUBE_BLOCK):
                 above = column * CUBE_BLOCK
                 count = self.decay.triangle(b["decay"], column, diagonal=p.weighted)
@@ -53,6 +55,7 @@ class ScanForward(ScanKernel):
                     v.dup(b["scores"].shift(column * rows), 0.0, above)
             v.convert(b["cast"], b["scores"], rows * rows, round_mode_to(p.dtype))
             self.cube.to_l1(b["p"], b["cast"], rows * rows)
+        return growth
 
     def _output(self, at_x: Any) -> None:
         p, b, v, rows = self.problem, self.buffers, self.vector, self.plan.block
