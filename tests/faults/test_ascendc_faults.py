@@ -41,6 +41,8 @@ FAULTS = [
     Fault("block_of_a_queue_again", "uninitialized_read", "VECIN queue"),
     Fault("unwritten_scalar", "uninitialized_scalar", "VECCALC buffer"),
     Fault("unwritten_in_a_library_function", "uninitialized_read", "VECCALC buffer"),
+    Fault("unwritten_in_a_sum", "uninitialized_read", "VECCALC buffer"),
+    Fault("unwritten_columns", "uninitialized_read", "VECCALC buffer"),
     Fault("unwritten_workspace", "uninitialized_read", "workspace"),
     Fault("output_in_part", "unwritten_output", "argument 1"),
     Fault("beyond_a_block", "out_of_bounds", "VECIN queue"),

@@ -17,6 +17,15 @@ inline T* array(const LocalTensor<T>& t, int64_t n, int how, const char* call, W
                                        how | MCO_ASC_LIBRARY | int(sizeof(T)) << MCO_ASC_ELEMENT_SHIFT));
 }
 
+// The same for rows of which only the first `columns` elements of every `pitch` are read.
+template <class T>
+inline const T* rows_in(const LocalTensor<T>& t, int64_t rows, int64_t columns, int64_t pitch, const char* call,
+                        Where where) {
+  if (!mco_asc_this_core(call)->observed) return array(t, (rows - 1) * pitch + columns, 0, call, where);
+  for (int64_t r = rows; r-- > 0;) array(t[uint32_t(r * pitch)], columns, 0, call, where);
+  return static_cast<const T*>(t.mco_at());
+}
+
 inline double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 inline double silu(double x, double beta = 1) { return x / (1 + std::exp(-beta * x)); }
@@ -265,7 +274,7 @@ inline void Sum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Loca
                 mco_asc::Where where = mco_asc::Where::here()) {
   MCO_ASC_NEED(Sum, half, float);
   if (!p.outter || !p.n) return;
-  const T* from = mco_asc::array(src, int64_t(p.outter - 1) * p.inner + p.n, 0, "Sum", where);
+  const T* from = mco_asc::rows_in(src, p.outter, p.n, p.inner, "Sum", where);
   T* to = mco_asc::array(dst, p.outter, MCO_ASC_WRITE, "Sum", where);
   for (uint32_t r = 0; r < p.outter; ++r) to[r] = T(mco_asc::row_sum(from + int64_t(r) * p.inner, p.n));
 }
@@ -279,7 +288,7 @@ inline void Mean(const LocalTensor<T>& dst, const LocalTensor<T>& src, const Loc
                  mco_asc::Where where = mco_asc::Where::here()) {
   MCO_ASC_NEED(Mean, half, float);
   if (!p.outter || !p.n) return;
-  const T* from = mco_asc::array(src, int64_t(p.outter - 1) * p.inner + p.n, 0, "Mean", where);
+  const T* from = mco_asc::rows_in(src, p.outter, p.n, p.inner, "Mean", where);
   T* to = mco_asc::array(dst, p.outter, MCO_ASC_WRITE, "Mean", where);
   for (uint32_t r = 0; r < p.outter; ++r) to[r] = T(mco_asc::row_sum(from + int64_t(r) * p.inner, p.n) / p.n);
 }

@@ -30,6 +30,22 @@ struct Rows {
   int64_t rows, pitch, columns;  // of which only the first `columns` count
 };
 
+// As long as it lives, what looks on takes a library function's results row by row, the first columns of each.
+class RowByRow {
+ public:
+  explicit RowByRow(const Rows& r) : observed_(mco_asc_this_core("rows")->observed != 0) {
+    if (observed_) mco_asc_rows(r.rows, r.columns, r.pitch);
+  }
+  ~RowByRow() {
+    if (observed_) mco_asc_rows(0, 0, 0);
+  }
+  RowByRow(const RowByRow&) = delete;
+  RowByRow& operator=(const RowByRow&) = delete;
+
+ private:
+  const bool observed_;
+};
+
 inline Rows rows_of(const SoftMaxTiling& tiling, const AscendC::SoftMaxShapeInfo& shape, uint32_t size) {
   if (shape.srcM && shape.srcK) {
     return {shape.srcM, shape.srcK, shape.oriSrcK ? shape.oriSrcK : shape.srcK};
@@ -81,6 +97,7 @@ inline void SoftMax(const LocalTensor<T>& dst, const LocalTensor<S>& sum, const 
   MCO_ASC_NEED(SoftMax, half, float);
   static_assert(!isDataFormatNZ, "AscendC::SoftMax: isDataFormatNZ is not there; accepted: ND rows");
   const mco_asc::Rows r = mco_asc::rows_of(tiling, shape, src.GetSize());
+  const mco_asc::RowByRow seen(r);
   const T* from = mco_asc::array(src, r.rows * r.pitch, 0, "SoftMax", where);
   T* to = mco_asc::array(dst, r.rows * r.pitch, MCO_ASC_WRITE, "SoftMax", where);
   const auto sums = mco_asc::row_values(sum, r.rows, MCO_ASC_WRITE, "SoftMax", where);
@@ -107,6 +124,7 @@ inline void SoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
                     mco_asc::Where where = mco_asc::Where::here()) {
   MCO_ASC_NEED(SoftMax, half, float);
   const mco_asc::Rows r = mco_asc::rows_of(tiling, shape, src.GetSize());
+  const mco_asc::RowByRow seen(r);
   const T* from = mco_asc::array(src, r.rows * r.pitch, 0, "SoftMax", where);
   T* to = mco_asc::array(dst, r.rows * r.pitch, MCO_ASC_WRITE, "SoftMax", where);
   for (int64_t i = 0; i < r.rows; ++i) {
@@ -129,6 +147,7 @@ inline void SimpleSoftMax(const LocalTensor<T>& dst, const LocalTensor<S>& sum, 
                           const SoftMaxShapeInfo& shape = {}, mco_asc::Where where = mco_asc::Where::here()) {
   MCO_ASC_NEED(SimpleSoftMax, half, float);
   const mco_asc::Rows r = mco_asc::rows_of(tiling, shape, src.GetSize());
+  const mco_asc::RowByRow seen(r);
   const T* from = mco_asc::array(src, r.rows * r.pitch, 0, "SimpleSoftMax", where);
   T* to = mco_asc::array(dst, r.rows * r.pitch, MCO_ASC_WRITE, "SimpleSoftMax", where);
   const auto sums = mco_asc::row_values(sum, r.rows, 0, "SimpleSoftMax", where);
@@ -156,6 +175,7 @@ inline void SoftmaxFlashV2(const LocalTensor<T>& dst, const LocalTensor<S>& expS
   MCO_ASC_NEED(SoftmaxFlashV2, half, float);
   const char* name = "SoftmaxFlashV2";
   const mco_asc::Rows r = mco_asc::rows_of(tiling, shape, src.GetSize());
+  const mco_asc::RowByRow seen(r);
   const T* from = mco_asc::array(src, r.rows * r.pitch, 0, name, where);
   T* to = mco_asc::array(dst, r.rows * r.pitch, MCO_ASC_WRITE, name, where);
   const auto sums = mco_asc::row_values(expSum, r.rows, MCO_ASC_WRITE, name, where);
@@ -197,6 +217,7 @@ inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, con
   MCO_ASC_NEED(LayerNorm, half, float);
   const int64_t rows = int64_t(tiling.bLength) * tiling.sLength, h = tiling.hLength;
   const int64_t columns = tiling.originalHLength ? tiling.originalHLength : h;
+  const mco_asc::RowByRow seen({rows, h, columns});
   const T* from = mco_asc::array(x, rows * h, 0, "LayerNorm", where);
   const T* g = mco_asc::array(gamma, columns, 0, "LayerNorm", where);
   const T* b = mco_asc::array(beta, columns, 0, "LayerNorm", where);
@@ -231,6 +252,7 @@ inline void RmsNorm(const LocalTensor<T>& dst, const LocalTensor<T>& src, const 
   MCO_ASC_NEED(RmsNorm, half, float);
   const int64_t rows = int64_t(tiling.bLength) * tiling.sLength, h = tiling.hLength;
   const int64_t columns = tiling.originalHLength ? tiling.originalHLength : h;
+  const mco_asc::RowByRow seen({rows, h, columns});
   const T* from = mco_asc::array(src, rows * h, 0, "RmsNorm", where);
   const T* g = mco_asc::array(gamma, columns, 0, "RmsNorm", where);
   T* to = mco_asc::array(dst, rows * h, MCO_ASC_WRITE, "RmsNorm", where);

@@ -34,6 +34,15 @@ inline void deliver(const char* name, Where where, const LocalTensor<T>& dst, co
         {integer(32), integer(256), integer(32), integer(256)});
 }
 
+// The headers read results in the scratch and leave there what they make of them: told to what looks on.
+template <class T>
+inline void tell(const char* name, Where where, const LocalTensor<T>& t, int64_t n, int how) {
+  if (!mco_asc_this_core(name)->observed) return;
+  const mco_asc_where here = where.of(name);
+  mco_asc_touch(&here, t.mco_at(), t.mco_home(), n * int64_t(sizeof(T)),
+                how | MCO_ASC_LIBRARY | int(sizeof(T)) << MCO_ASC_ELEMENT_SHIFT);
+}
+
 constexpr int64_t kResults = 8192;  // bytes of the scratch that hold the results of repeats
 
 // Sum of each repeat as a tree, then the repeats one after another.
@@ -47,6 +56,7 @@ inline T sum_in_order(const char* name, Where where, const LocalTensor<T>& src, 
   for (int64_t done = 0; done < count; done += most * lanes) {
     const int64_t n = count - done < most * lanes ? count - done : most * lanes, repeats = (n + lanes - 1) / lanes;
     reduction(Op::vcadd, name, where, results, src[uint32_t(done)], count_of(n), int64_t(sizeof(T)), 1, 8);
+    tell(name, where, results, repeats, 0);
     for (int64_t i = 0; i < repeats; ++i) {
       sum = first ? values[i] : T(float(sum) + float(values[i]));
       first = false;
@@ -69,6 +79,7 @@ inline T sum_in_tree(const char* name, Where where, const LocalTensor<T>& src, c
     next = swapped;
     n = (n + 256 / int64_t(sizeof(T)) - 1) / (256 / int64_t(sizeof(T)));
   }
+  tell(name, where, results, 1, 0);
   return *static_cast<const T*>(results.mco_at());
 }
 
@@ -101,6 +112,7 @@ inline Extreme<T> extreme_of(Op op, const char* name, Where where, const LocalTe
     }
     const int64_t skipped = done * 32 * src_rep / int64_t(sizeof(T));
     reduction(op, name, where, results, src[uint32_t(skipped)], part, 2 * int64_t(sizeof(T)), 1, src_rep, true);
+    tell(name, where, results, 2 * n, 0);
     for (int64_t i = 0; i < n; ++i) {
       const T value = values[2 * i];
       const float was = float(best.value), is = float(value);
@@ -119,6 +131,7 @@ inline Extreme<T> extreme_of(Op op, const char* name, Where where, const LocalTe
 template <class T>
 inline void deliver_sum(const char* name, Where where, const LocalTensor<T>& dst, T sum) {
   const LocalTensor<T> from = scratch<T>(0, 1);
+  tell(name, where, from, 1, MCO_ASC_WRITE);
   *static_cast<T*>(from.mco_at()) = sum;
   mco_asc_this_core(name)->acc_value = double(sum);
   deliver(name, where, dst, from, 1);
@@ -130,6 +143,7 @@ inline void deliver_extreme(const char* name, Where where, const LocalTensor<T>&
   using Index = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
   const LocalTensor<T> from = scratch<T>(0, 2);
   T* at = static_cast<T*>(from.mco_at());
+  tell(name, where, from, 2, MCO_ASC_WRITE);
   at[0] = best.value;
   at[1] = bits_as<T>(Index(best.index));
   deliver(name, where, dst, from, index ? 2 : 1);
