@@ -222,6 +222,7 @@ void mco_asc_pause(void) {
   const mco_asc_where where = {"a loop that looks at GM", nullptr, 0};
   core.look(where);
   core.pauses = true;
+  if (core.checker) core.launch.checked->order().polls(core.number);
   core.wait(where, "for other cores", [](bool) { return true; });
   if (core.checker) core.learn_all();
 }

@@ -32,6 +32,13 @@ GmOrder::Known GmOrder::tell(int64_t core, const Pipes::Clock& own) const {
 
 void GmOrder::learn(int64_t core, const Known& known) { join(known_[size_t(core)], known); }
 
+void GmOrder::polls(int64_t core) {
+  const auto polled = [core](const Event& e) { return e.core == core && e.pipe == 0; };
+  for (auto& [buffer, segments] : of_) {
+    for (auto& [lo, s] : segments) s.reads.erase(std::remove_if(s.reads.begin(), s.reads.end(), polled), s.reads.end());
+  }
+}
+
 void GmOrder::forget() { of_.clear(); }
 
 bool GmOrder::knows(int64_t core, const Event& past) const {

@@ -32,6 +32,8 @@ class GmOrder {
   Known tell(int64_t core, const Pipes::Clock& own) const;
   void learn(int64_t core, const Known& known);
   static void join(Known& to, const Known& from);
+  // A core that looks at GM again and again, until it sees what it waits for, has not read it yet.
+  void polls(int64_t core);
   // All cores have met: nothing before is unordered to what comes.
   void forget();
 
