@@ -152,6 +152,7 @@ int64_t AscCore::scope_bytes(Scope scope) const {
 
 Home* AscCore::new_home(const std::string& name, Scope scope, int position, int64_t address, int64_t bytes) {
   Home& home = homes.emplace_back();
+  home.owner = this;
   home.name = name;
   home.scope = scope;
   home.position = position;

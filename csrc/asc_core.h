@@ -30,6 +30,7 @@ struct Place {
   std::string text() const;
 };
 
+class AscCore;
 struct Queue;
 
 // A block of on-chip memory, or a tensor in GM.
@@ -42,6 +43,7 @@ struct Home : mco_asc_home {
   Place released;  // where its pipe or its pool was reset
   // Of a checked launch: its number; what its last EnQue and its last FreeTensor have ordered; GM that holds nothing.
   mutable uint32_t number = kNone;
+  AscCore* owner = nullptr;  // null: memory in GM
   Pipes::Clock queued{}, freed{};
   int64_t fresh = 0;
   bool output = false;
@@ -184,6 +186,7 @@ class AscCore {
   // Of the scheduler.
   std::unique_ptr<Seat> seat;
   Core* core = nullptr;
+  GmOrder::Known last;         // of a checked launch: what others may know of it when it has ended
   Checker* checker = nullptr;  // null: nobody looks at what it does
   uint8_t spare[64];           // what a scalar access that was left out reads
   Worker* worker = nullptr;

@@ -85,6 +85,12 @@ bool look(AscCore& core, const mco_asc_call& call, const OpInfo& op, const mco_a
     DirectOperand& o = core.places[i];
     o.memory.number = core.number_of(home, o.memory);
     if (home) core.check_alive(*home, direct.loc);
+    // What a cube core hands to its vector cores lies in their memory.
+    AscCore* owner = home ? home->owner : nullptr;
+    if (owner && owner != &core && owner->checker && op.tensors[size_t(i)].written) {
+      owner->core->catch_up();
+      owner->checker->assume_written(o.memory.number, o.offset);
+    }
     if (!aligned && op.tensors[size_t(i)].written) core.checker->assume_written(o.memory.number, o.offset);
   }
   return aligned;

@@ -188,6 +188,7 @@ void Launch::after(Worker& w, AscCore& core) {
   if (wanted_kind < 0) probing = false;  // a core that waits, waits for others to run
   if (!core.ended) return;
   if (!core.failed && !checked) check_end(core);
+  if (core.checker) core.last = core.all_done();
   if (core.checker) core.checker->end(core.core->machine(), !core.failed);
   if (core.failed && checked) checked->note_failed();
   if (core.fault_at) core.error += " [" + code_place(core.fault_at) + "]";

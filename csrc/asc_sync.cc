@@ -21,7 +21,11 @@ GmOrder::Known AscCore::all_done() {
 // Of a loop that looks at GM: what it sees, and what was written before that.
 void AscCore::learn_all() {
   for (const auto& other : launch.cores) {
-    if (other.get() == this || !other->checker) continue;
+    if (other.get() == this) continue;
+    if (!other->checker) {
+      launch.checked->order().learn(number, other->last);
+      continue;
+    }
     launch.checked->order().learn(number, launch.checked->order().tell(other->number, other->checker->pipes().now()));
   }
 }

@@ -131,8 +131,7 @@ void Checker::alloc(const Step& s) {
 Mark* Checker::marks_of(uint32_t buffer) const {
   const Buffer& b = program_.buffers[buffer];
   if (b.scope == GM) return run_.gm.of(buffer);
-  Mark* base = chip_.base(b.scope);  // none: memory of another core, whose products this one computes
-  return base ? base + b.address : nullptr;
+  return chip_.base(b.scope) ? chip_.base(b.scope) + b.address : nullptr;  // null: memory of another core
 }
 
 int64_t Checker::copy_shift(uint32_t buffer) const {

@@ -119,6 +119,7 @@ __aicore__ inline void from_ub(GM_ADDR a, GM_ADDR b, GM_ADDR c, const Plan& plan
   LocalTensor<half> x = in.Get<half>();
   LocalTensor<float> y = out.Get<float>();
   DataCopy(x, ga, t.M * t.Ka);
+  PipeBarrier<PIPE_ALL>();
   Mul(x, x, x, t.M * t.Ka);
   mm.SetTensorA(x);
   mm.SetTensorB(gb);

@@ -4,11 +4,14 @@
 using namespace AscendC;
 
 __aicore__ inline void put(const LocalTensor<int32_t>& t, const GlobalTensor<int32_t>& gm, int32_t row, int32_t value) {
+  PipeBarrier<PIPE_ALL>();
   Duplicate(t, value, 8);
+  PipeBarrier<PIPE_ALL>();
   DataCopy(gm[row * 8], t, 8);
 }
 
 __aicore__ inline int32_t get(const LocalTensor<int32_t>& t, const GlobalTensor<int32_t>& gm, int32_t row) {
+  PipeBarrier<PIPE_ALL>();
   DataCopy(t, gm[row * 8], 8);
   return t.GetValue(0);
 }
@@ -64,7 +67,9 @@ extern "C" __global__ __aicore__ void synced(GM_ADDR o, GM_ADDR flags, int32_t w
     case 6:  // floats, which any order but one rounds otherwise
       for (int i = 0; i < 3; ++i) {
         const auto f = u.ReinterpretCast<float>();
+        PipeBarrier<PIPE_ALL>();
         Duplicate(f, 1.0f + float(me) * 1e-7f * float(1 << (me % 20)), 8);
+        PipeBarrier<PIPE_ALL>();
         SetAtomicAdd<float>();
         DataCopy(out.ReinterpretCast<float>(), f, 8);
         SetAtomicNone();

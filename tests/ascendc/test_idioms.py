@@ -68,6 +68,14 @@ def test_order_between_cores(synced, which, options):
     assert which != 4 or (out[n:, 0] == me[::-1]).all()
 
 
+@pytest.mark.parametrize("which", range(8))
+def test_a_checked_run_knows_every_order_between_cores(synced, which):
+    n = 6
+    out, flags = np.zeros((2 * n, 8), np.int32), np.zeros(1024, np.int32)
+    report = synced.check(n, out, flags, which)
+    assert report.ok, str(report)
+
+
 def test_atomic_adds_of_floats(synced):
     out = np.zeros(64, np.float32)
     synced(48, out, np.zeros(8, np.int32), 6)

@@ -90,6 +90,13 @@ def test_operands_in_ub(mm):
     assert np.array_equal(c, (a * a).astype(FLOAT) @ b.astype(FLOAT))
 
 
+def test_operands_in_ub_checked(mm):
+    a, b, _, c, _ = given(0, 32, 64, 48)
+    report = mm.check(1, a, b, None, c, tiling=plan(32, 64, 48, mode=FROM_UB), outputs=[c])
+    assert report.ok, str(report)
+    assert np.array_equal(c, (a * a).astype(FLOAT) @ b.astype(FLOAT))
+
+
 def test_reverse_and_threads_give_the_same(mm):
     for options in ({"reverse": True}, {"threads": 1}, {"threads": 2, "reverse": True}):
         a, b, _, c, exact = given(0, 90, 120, 40)
