@@ -182,8 +182,7 @@ class SparseGradInterface(Interface):
             if name not in given.lengths:
                 continue
             if isinstance(given.lengths[name], Shaped):
-                found = shaped_lengths(self.name, name, given.lengths[name], names)
-                result[f"actual_seq_{target}len"] = found
+                result[f"actual_seq_{target}len"] = shaped_lengths(self.name, name, given.lengths[name], names)
                 continue
             values = read_lengths(self.name, name, given.lengths[name])
             if names["layout"] == "TND":
@@ -191,7 +190,7 @@ class SparseGradInterface(Interface):
             else:
                 found = counts(self.name, name, values, names["B"], names[size], size)
             result[f"actual_seq_{target}len"] = found
-        counts_of = [x.shape[0] if isinstance(x, Operand) else len(x) for x in result.values()]
+        counts_of = [(x.shape or ())[0] if isinstance(x, Operand) else len(x) for x in result.values()]
         if len(set(counts_of)) > 1:
             raise StatusError(
                 "tiling",

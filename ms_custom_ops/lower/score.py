@@ -66,8 +66,8 @@ class Score:
         if mask.there and len(mask.shape or ()) == 4 and (mask.shape or ())[:2] == (1, 1):
             planned["attn_mask"] = Operand((mask.shape or ())[2:], mask.dtype)
         if drop.there and len(drop.shape or ()) == 1:
-            tensors = (self.given[name] for name in ("query", "key", "value"))
-            z = sizes(*tensors, self.attrs["head_num"], self.layout)
+            query, key, value = (self.given[name] for name in ("query", "key", "value"))
+            z = sizes(query, key, value, self.attrs["head_num"], self.layout)
             if z.s2 % 8 == 0 and drop.shape == (z.b * z.n1 * z.s1 * z.s2 // 8,):
                 planned["drop_mask"] = Operand((z.b, z.n1, z.s1, z.s2 // 8), drop.dtype)
         return planned
