@@ -13,7 +13,7 @@ import pytest
 
 import ms_custom_ops as mco
 from ms_custom_ops.engine.findings import ADVICE_ASCENDC, Report
-from ms_custom_ops.errors import AscendcError
+from ms_custom_ops.errors import AscendcError, TikError
 
 if not any(map(shutil.which, ("g++", "c++", "clang++"))):
     pytest.skip("no C++ compiler", allow_module_level=True)
@@ -150,6 +150,13 @@ def test_findings_are_the_error_of_a_call_under_set_check(planted) -> None:
         planted(1, x, y, NUMBERS.index(fault.name), 0, workspace=4096)
     finally:
         mco.set_check(before)
+
+
+def test_launch_arguments_are_of_ascend_c() -> None:
+    with pytest.raises(
+        TikError, match="check: argument is outputs; accepted: soc, values, threads, time_limit for TIK"
+    ):
+        mco.check(lambda: None, [], outputs=[])
 
 
 def test_what_check_refuses(planted) -> None:
