@@ -288,6 +288,90 @@ def matmul_project(folder: Path) -> None:
         same(product(a, b, out_shapes=[(64, 128)]), a @ b, 1e-5, 1e-5)  # its InferShape gives the shape of a
 
 
+@kernel
+def token_bitmask(folder: Path) -> None:
+    path = find(folder, "apply_token_bitmask/op_kernel/apply_token_bitmask.cpp")
+    run = mco.ascendc.build(path, entry="apply_token_bitmask_fp32")
+    rows, vocabulary = 7, 1024
+    logits, words = single(rows, vocabulary), RNG.integers(-(2**31), 2**31, (rows, vocabulary // 32)).astype(np.int32)
+    kept = (words.view(np.uint32)[:, :, None] >> np.arange(32, dtype=np.uint32) & 1).reshape(rows, vocabulary)
+    wanted = np.where(kept == 1, logits, -np.inf)
+    run(3, logits, words, rows, vocabulary, vocabulary, vocabulary // 32, rows // 3, rows % 3, 512, 3, 4)
+    same(logits, wanted)
+
+
+@kernel
+def tri_inv(folder: Path) -> None:
+    path = find(folder, "tri_inv/op_kernel/tri_inv_kernel.cpp")
+    run = mco.ascendc.build(path, entry="tri_inv_col_sweep_fp32")
+    n, matrices = 32, 5
+    upper = np.triu(0.1 * RNG.normal(size=(matrices, n, n)), 1) + np.eye(n)
+    given = np.ascontiguousarray(upper.transpose(0, 2, 1)).astype(np.float32)  # its rows are columns
+    out = np.zeros_like(given)
+    run(matrices, given, out, np.array([matrices, given.size, n], np.uint32))
+    same(out, np.linalg.inv(upper).transpose(0, 2, 1), 1e-3, 1e-4)
+
+
+@kernel
+def lora_shrink(folder: Path) -> None:
+    path = find(folder, "lora/op_kernel/sgemmv_shrink_kernel.cpp")
+    run = mco.ascendc.build(path, entry="sgemmv_shrink_half")
+    rank, which = 16, np.array([2, 0, -1], np.int32)
+    lengths, ranks = np.array([3, 2, 2], np.int32), np.array([16, 8, 16], np.int32)
+    scales = np.array([0.5, 1, 2], np.float16)
+    for hidden in (512, 12288):
+        x, weight = half(7, hidden), (0.05 * half(3, rank, hidden)).astype(np.float16)
+        y, wanted = np.zeros((7, rank), np.float32), np.zeros((7, rank))
+        run(4, x, weight, which, 3, lengths, 3, ranks, 3, scales, 3, y, 7, 2, hidden, rank)
+        for token, lora in enumerate(np.repeat(which, lengths)):
+            if lora >= 0:
+                product = weight[lora, : ranks[lora]].astype(np.float64) @ x[token].astype(np.float64)
+                wanted[token, : ranks[lora]] = float(scales[lora]) * product
+        same(y, wanted, 2e-3, 2e-3)
+
+
+@kernel
+def max_pool(folder: Path) -> None:
+    x = single(2, 13, 11, 16)
+    padded = np.full((2, 15, 13, 16), -np.inf, np.float32)
+    padded[:, 1:14, 1:12] = x
+    wanted = np.max([padded[:, i : i + 13 : 2, j : j + 11 : 2] for i in range(3) for j in range(3)], axis=0)
+    same(_op(folder, "kernels/max_pool2d", "MaxPool2d")(x), wanted)
+
+
+@kernel
+def group_points(folder: Path) -> None:
+    op = _op(folder, "kernels/group_points", "GroupPoints")
+    points, places = single(2, 50, 16), RNG.integers(0, 50, (2, 9, 5)).astype(np.int32)
+    got = op(points, places, b=2, c=16, n=50, npoints=9, nsample=5)
+    same(got.reshape(2, 9, 5, 16), np.stack([points[i][places[i]] for i in range(2)]))
+
+
+@kernel
+def deformable_attention(folder: Path) -> None:
+    project, include = (
+        find(folder, "kernels/multi_scale_deformable_attn"),
+        find(folder, "include/ge/utils.h").parents[1],
+    )
+    op = mco.ascendc.load_project(project, include_dirs=[include])["MultiScaleDeformableAttn"]
+    for width, levels, points in ((16, 2, 4), (20, 3, 2)):
+        shapes = np.array([[6, 7], [3, 4], [2, 2]][:levels], np.int32)
+        starts = np.concatenate([[0], np.cumsum(shapes.prod(1))[:-1]]).astype(np.int32)
+        value = single(2, int(shapes.prod(1).sum()), 4, width)
+        where = RNG.uniform(-0.1, 1.1, (2, 9, 4, levels, points, 2)).astype(np.float32)
+        weights = RNG.uniform(size=(2, 9, 4, levels, points)).astype(np.float32)
+        wanted = np.zeros((2, 9, 4, width))
+        for b, q, h, level, p in np.ndindex(weights.shape):
+            height, across = shapes[level]
+            rows = value[b, starts[level] : starts[level] + height * across, h].reshape(height, across, width)
+            x, y = where[b, q, h, level, p].astype(np.float64) * (across, height) - 0.5
+            for c, r in ((np.floor(x) + i, np.floor(y) + j) for i in (0, 1) for j in (0, 1)):
+                if 0 <= c < across and 0 <= r < height:
+                    share = (1 - abs(x - c)) * (1 - abs(y - r))
+                    wanted[b, q, h] += weights[b, q, h, level, p] * share * rows[int(r), int(c)]
+        same(op(value, shapes, starts, where, weights).reshape(wanted.shape), wanted, 1e-3, 1e-4)
+
+
 def main() -> int:
     if len(sys.argv) < 2:
         sys.exit(__doc__)
@@ -306,7 +390,7 @@ def main() -> int:
             verdict = f"FAILED: {' | '.join(lines[:6])}"
             if "--trace" in sys.argv:
                 traceback.print_exc()
-        print(f"{name:14} {time.perf_counter() - started:6.1f} s  {verdict}", flush=True)
+        print(f"{name:20} {time.perf_counter() - started:6.1f} s  {verdict}", flush=True)
     return wrong
 
 
