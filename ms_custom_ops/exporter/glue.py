@@ -7,7 +7,7 @@ from ms_custom_ops.exporter import host
 from ms_custom_ops.exporter.kernel import CaseFacts
 from ms_custom_ops.exporter.model import Subject
 
-_PACKAGE = "ms_custom_ops_package"
+PACKAGE = "ms_custom_ops_package"
 _YAML = {"int": "int", "float": "float", "bool": "bool", "str": "str"}
 _GLUE_KIND = {"int": "int64_t", "float": "double", "bool": "bool", "str": "std::string"}
 
@@ -34,7 +34,7 @@ def custom_op(subject: Subject) -> str:
 def package(subject: Subject, kernel: str, facts: dict[str, CaseFacts]) -> dict[str, str]:
     """Files by name: the same sources, split as that package wants them, with yaml and glue."""
     entry = subject.entry
-    src, out = f"{_PACKAGE}/ops/ascendc/aclnn_src/{entry}", f"{_PACKAGE}/ops/ascendc/ms_glue/{entry}"
+    src, out = f"{PACKAGE}/ops/ascendc/aclnn_src/{entry}", f"{PACKAGE}/ops/ascendc/ms_glue/{entry}"
     tiling = [f'#include "{entry}_tiling.h"', f'#include "{entry}_cases.h"', "",
               '#include "register/op_def_registry.h"',
               '#include "tiling/platform/platform_ascendc.h"', "", host.tiling_function(subject),

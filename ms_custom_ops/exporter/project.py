@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,10 +45,9 @@ def write(subject: Subject, folder: Path) -> Exported:
     note = (f"{subject.type} for {subject.soc}, exported from the TIK kernel {subject.origin}.\n"
             "Comments name the line of the kernel that a statement comes from. One function for each traced case; the\n"
             "tiling key chooses.")  # fmt: skip
-    header = "" if not host.runtime(subject) else ""
     source = kernel_source(subject.entry, list(parameters.values()), cases, note)
     files = {
-        f"op_kernel/{subject.entry}.cpp": header + source.text,
+        f"op_kernel/{subject.entry}.cpp": source.text,
         f"op_host/{subject.entry}.cpp": host.host_source(subject),
         f"op_host/{subject.entry}_tiling.h": host.tiling_header(subject),
         f"op_host/{subject.entry}_cases.h": host.cases_header(subject, source.facts),
@@ -79,15 +77,3 @@ def _parameters(subject: Subject) -> dict[str, str]:
             raise ExportError(f"{subject.name}: name of a tensor is {name!r}; accepted: a name of C++ that is none of "
                               f"{', '.join(RESERVED)}")  # fmt: skip
     return {name: name for name in names}
-
-
-def replace(subject: Subject, folder: Path) -> Exported:
-    """As :func:`write`, over an earlier export into the same folder."""
-    if folder.exists():
-        known = {f"{subject.entry}.json", "op_host", "op_kernel"}
-        if not known <= {path.name for path in folder.iterdir()}:
-            raise ExportError(
-                f"export: folder is {folder}, no export of {subject.name}; accepted: an earlier export, or a new folder"
-            )
-        shutil.rmtree(folder)
-    return write(subject, folder)

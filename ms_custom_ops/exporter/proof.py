@@ -36,11 +36,11 @@ class Row:
     seconds: float
 
 
-def prove(folder: Path, entry: str, soc: str, op: str = "", threads: int = 1) -> list[Row]:
+def prove(folder: Path, entry: str, soc: str, op: str = "", layout: str = "op_host") -> list[Row]:
     """Runs every case of a project through its own tiling, shapes and kernel, compiled against the headers here.
 
     ``op``: name in the registry, which has data and a golden; without one, inputs are normal and small integers.
-    ``threads`` 1 runs the blocks in their order, which atomic additions show.
+    ``layout``: "op_host", or the folder of the same op in the layout of MindSpore's own package.
     Raises AscendcBuildError, AscendcError where the project does not compile or run, ExportError without its cases.
     """
     kernel = folder / "op_kernel" / f"{entry}.cpp"
@@ -49,7 +49,7 @@ def prove(folder: Path, entry: str, soc: str, op: str = "", threads: int = 1) ->
         raise ExportError(
             f"prove: {folder} has no op_kernel/{entry}.cpp and programs/*.program; accepted: an exported project"
         )
-    project = ascendc.load_project(folder, soc=soc, defines=_IN_ORDER, optimize=False)
+    project = ascendc.load_project(folder / layout, soc=soc, defines=_IN_ORDER, optimize=False)
     exported = next(iter(project.values()))
     planned = {case.name: case for case in smoke_cases(get_op(op), soc)} if op else {}
     rows = []
@@ -57,7 +57,7 @@ def prove(folder: Path, entry: str, soc: str, op: str = "", threads: int = 1) ->
         start = time.perf_counter()
         program = ir.Program.from_bytes(path.read_bytes())
         given = _data(planned[path.stem]) if op else _plain(program)
-        rows.append(_row(path.stem, exported, program, given, planned.get(path.stem), threads, start))
+        rows.append(_row(path.stem, exported, program, given, planned.get(path.stem), start))
     return rows
 
 
@@ -78,7 +78,7 @@ def _differing(program: ir.Program, outputs: Sequence[np.ndarray], wanted: Seque
                      if a.tobytes() != b.tobytes())  # fmt: skip
 
 
-def _row(name: str, exported: Any, program: ir.Program, given: dict[str, Any], planned: Any, threads: int,
+def _row(name: str, exported: Any, program: ir.Program, given: dict[str, Any], planned: Any,
          start: float) -> Row:  # fmt: skip
     attributes = dict(planned.attrs) if planned is not None else {}
     tensors = [given[p.name] for p in exported.inputs if p.name in given] if planned is not None else [
@@ -91,7 +91,7 @@ def _row(name: str, exported: Any, program: ir.Program, given: dict[str, Any], p
     wanted = engine.run(program, [*(x.copy() for x in feed), *scalars])
     there = {p.name: given.get(p.name) for p in exported.inputs} if planned is not None else dict(
         zip((p.name for p in exported.inputs), feed, strict=True))  # fmt: skip
-    outputs = _run(exported, list(there.values()), attributes, threads)
+    outputs = _run(exported, list(there.values()), attributes)
     different = _differing(program, outputs, wanted)
     distance = None
     if planned is not None:
@@ -100,7 +100,7 @@ def _row(name: str, exported: Any, program: ir.Program, given: dict[str, Any], p
     return Row(name, not different, different, distance, time.perf_counter() - start)
 
 
-def _run(exported: Any, arrays: list[np.ndarray | None], attributes: dict[str, Any], threads: int) -> list[np.ndarray]:
+def _run(exported: Any, arrays: list[np.ndarray | None], attributes: dict[str, Any]) -> list[np.ndarray]:
     """Outputs, which start as those of TIK Programs do: 0xFF bytes, so that what is not written shows."""
     shapes = [None if a is None else a.shape for a in arrays]
     dtypes: list[tuple[str, ...]] = [() if a is None else (a.dtype.name,) for a in arrays]
@@ -116,7 +116,7 @@ def _run(exported: Any, arrays: list[np.ndarray | None], attributes: dict[str, A
     entries = [None if slot is None else sides[slot[0]][slot[1]] for slot in launch.slots]
     tiling = launch.tiling
     launch.kernel(tiling.block_dim, *entries, tiling=tiling.data, tiling_key=tiling.tiling_key,
-                  workspace=launch.user_workspace, threads=threads)  # fmt: skip
+                  workspace=launch.user_workspace, threads=1)  # fmt: skip
     return outputs
 
 

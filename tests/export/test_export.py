@@ -217,6 +217,14 @@ def test_the_function_takes_programs(tmp_path):
 
 @pytest.mark.nightly
 @compiled
+def test_the_layout_of_the_package_is_proven_too(tmp_path):
+    result = write(op_subject(get_op("bwd_dtrap_ddt"), "Ascend910B1", ["small", "packed"]), tmp_path / "out")
+    rows = prove(result.folder, "bwd_dtrap_ddt", "Ascend910B1", "bwd_dtrap_ddt", "ms_custom_ops_package")
+    assert [(row.case, row.equal) for row in rows] == [("packed", True), ("small", True)]
+
+
+@pytest.mark.nightly
+@compiled
 @pytest.mark.parametrize("soc", CHIPS)
 @pytest.mark.parametrize("name", list(load_registry().ops))
 def test_every_case_of_every_op(name, soc, tmp_path):
