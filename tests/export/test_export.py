@@ -8,15 +8,23 @@ import shutil
 from pathlib import Path
 
 import export_kernels as kernels
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import ms_custom_ops as mco
+from ms_custom_ops import engine
+from ms_custom_ops.cases import smoke_cases
+from ms_custom_ops.cases.data import make_arrays
 from ms_custom_ops.cli import main
-from ms_custom_ops.errors import ExportError
+from ms_custom_ops.errors import EngineError, ExportError
 from ms_custom_ops.exporter import op_subject, program_subject, write
 from ms_custom_ops.exporter.cores import parts_of
+from ms_custom_ops.exporter.flagged import flagged
 from ms_custom_ops.exporter.proof import prove, prove_kernel
+from ms_custom_ops.lower.run import kernel_array
+from ms_custom_ops.program import ir
+from ms_custom_ops.program.isa import PIPES
 from ms_custom_ops.program.text import parse
 from ms_custom_ops.registry import get_op, load_registry
 
@@ -168,6 +176,59 @@ body
 def test_a_flag_of_an_earlier_round_is_found_and_given_once():
     waits = {(w.before[1], w.after[1]) for w in parts_of(parse(LOOP)).waits}
     assert waits == {("MTE2", "V"), ("V", "MTE3"), ("MTE3", "V")}
+
+
+@pytest.fixture
+def checked():
+    before = engine.set_check(True)
+    yield
+    engine.set_check(before)
+
+
+def without(body: list, pipes: tuple[str, str]) -> list:
+    """The flags from one pipe to another left out."""
+    numbers = tuple(PIPES[f"PIPE_{pipe}"] for pipe in pipes)
+    found = []
+    for s in body:
+        if isinstance(s, ir.For):
+            s = ir.For(s.register, s.begin, s.end, without(s.body, pipes), s.block, s.threads, s.loc)
+        elif isinstance(s, ir.NoSync):
+            s = ir.NoSync(without(s.body, pipes), s.loc)
+        if not (isinstance(s, ir.Instr) and s.op in ("set_flag", "wait_flag") and s.attrs == numbers):
+            found.append(s)
+    return found
+
+
+@pytest.mark.parametrize("pipes", [None, ("MTE2", "V"), ("V", "MTE3"), ("MTE3", "MTE2")], ids=str)
+def test_a_checked_run_misses_no_flag_and_every_flag_is_needed(pipes, checked):
+    x = np.arange(1024, dtype=np.float16)
+    program = flagged(mco.trace(kernels.doubled, soc="Ascend310P3"))
+    assert program is not None
+    if pipes is None:
+        assert engine.run(program, [x])[0].tobytes() == (2 * x).tobytes()
+        return
+    program.body = without(program.body, pipes)
+    with pytest.raises(EngineError, match="race_pipes"):
+        engine.run(program, [x])
+
+
+def test_parts_for_two_kinds_of_cores_are_no_program():
+    assert flagged(mco.trace(kernels.product, soc="Ascend910B1")) is None
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("soc", CHIPS)
+@pytest.mark.parametrize("name", list(load_registry().ops))
+def test_flags_of_every_op_in_a_checked_run(name, soc, checked):
+    op, planned = get_op(name), {case.name: case for case in smoke_cases(get_op(name), soc)}
+    for case in op_subject(op, soc).cases:
+        program = flagged(case.program)
+        if program is None:
+            continue
+        arrays = make_arrays(planned[case.name])
+        feed = [kernel_array(np.ascontiguousarray(arrays[t.name]), program.buffers[i])
+                for t, i in zip(case.inputs, program.inputs, strict=True)]  # fmt: skip
+        engine.run(program, feed)
 
 
 @pytest.mark.parametrize(
