@@ -11,6 +11,8 @@
 
 namespace mco {
 
+const Kernels* neon_kernels();  // simd_neon.cc; null on other processors than aarch64
+
 namespace {
 
 #if defined(__x86_64__)
@@ -37,11 +39,12 @@ const Kernels* level(const char* name) {
   if (!std::strcmp(name, "generic")) return generic_kernels();
   if (!std::strcmp(name, "avx2")) return has_avx2() ? avx2_kernels() : nullptr;
   if (!std::strcmp(name, "avx512")) return has_avx512() ? avx512_kernels() : nullptr;
+  if (!std::strcmp(name, "neon")) return neon_kernels();
   return nullptr;
 }
 
 const Kernels* best() {
-  for (const char* name : {"avx512", "avx2"}) {
+  for (const char* name : {"avx512", "avx2", "neon"}) {
     if (const Kernels* k = level(name)) return k;
   }
   return generic_kernels();
@@ -68,7 +71,7 @@ bool set_kernel_level(const char* name, std::string& error) {
   const Kernels* k = !name ? nullptr : automatic ? best() : level(name);
   if (!k) {
     std::string here = "auto, generic";
-    for (const char* other : {"avx2", "avx512"}) {
+    for (const char* other : {"avx2", "avx512", "neon"}) {
       if (level(other)) here += std::string(", ") + other;
     }
     error = std::string("set_isa: isa is ") + (name ? name : "null") + "; accepted on this machine: " + here;

@@ -71,6 +71,20 @@ void set_scalar(const Machine& m, const Instr& in, LaneJob& job) {
   }
 }
 
+// One by one: cleared as a whole, by a string instruction, it takes as long as the work of a short vector.
+LaneJob new_job() {
+  LaneJob job;
+  job.dst = nullptr;
+  job.s0 = job.s1 = nullptr;
+  job.dst_blk = job.s0_blk = job.s1_blk = job.dst_rep = job.s0_rep = job.s1_rep = 0;
+  job.flat = job.repeats = 0;
+  job.blocks = job.tail = 0;
+  job.scalar = 0;
+  job.iscalar = 0;
+  job.saturate = false;
+  return job;
+}
+
 // Repeat by repeat through dense copies: every lane is read before one is written.
 void run_staged(LaneFn fn, LaneJob job, const Plan& p, const LaneOperands& o, bool dst_read) {
   alignas(64) uint8_t dense[3][kVectorBytes + 64] = {};
@@ -131,7 +145,7 @@ void check_dup(const Program& p, const Instr& in) { check_all(p, in, bit(kDTypes
 void run_lanes(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
-  LaneJob job{};
+  LaneJob job = new_job();
   set_scalar(m, in, job);
   if (p.empty()) return;
   const int op = in.op->code;

@@ -253,7 +253,7 @@ MCO_INLINE V<8>::f fused(V<8>::f a, V<8>::f b, V<8>::f c) {
   return (V<8>::f)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
 MCO_INLINE vd fused(vd a, vd b, vd c) { return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
-#else
+#elif !defined(MCO_NEON)
 template <int Part>
 MCO_INLINE vd widen(V<4>::f x) {
   return vd{double(x[2 * Part]), double(x[2 * Part + 1])};
@@ -271,4 +271,7 @@ MCO_INLINE V<4>::f fused(V<4>::f a, V<4>::f b, V<4>::f c) {
   return c;
 }
 MCO_INLINE vd fused(vd a, vd b, vd c) { return vd{std::fma(a[0], b[0], c[0]), std::fma(a[1], b[1], c[1])}; }
+#endif
+#ifdef MCO_NEON
+#include "neon.h"
 #endif

@@ -201,7 +201,7 @@ def get_num_threads() -> int:
 
 
 def set_isa(name: str) -> None:
-    """SIMD level of the inner loops: "generic", "avx2", "avx512", or "auto" for the best one here.
+    """SIMD level of the inner loops: "generic", "avx2", "avx512", "neon", or "auto" for the best one here.
 
     Every level gives the same bits; EngineError when this machine does not have it.
     """

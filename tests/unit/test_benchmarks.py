@@ -86,6 +86,16 @@ def test_subject_runs(subject, tmp_path):
     assert all(r["median_ms"] >= r["min_ms"] > 0 for r in records)
 
 
+def test_overhead_has_a_figure_for_every_way_of_a_call(tmp_path):
+    file = tmp_path / "out.json"
+    command = [sys.executable, BENCHMARKS / "run.py", "overhead", "--case", "one-block", "--json", file]
+    subprocess.run(command, check=True, timeout=300)
+    (row,) = json.loads(file.read_text())
+    assert row.pop("case") == "one-block"
+    assert set(row) == {"graph of 1", "graph of 100", "per op", "pynative", "engine"}
+    assert all(0 < least <= median for name, (least, median) in row.items() if name != "per op")
+
+
 def test_unknown_names_are_refused():
     command = [sys.executable, BENCHMARKS / "run.py", "segsum", "--impl", "nothing"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
