@@ -100,9 +100,17 @@ def test_cube_and_vector_cores_of_a_block(options):
     assert (out[:n] == sums).all() and (out[3 * n :] == np.repeat(sums, 2) + 4).all()
 
 
+def line_of(text: str) -> int:
+    """The first line of sync.cpp with ``text`` in it."""
+    lines = (HERE / "sync.cpp").read_text(encoding="utf-8").splitlines()
+    return next(i for i, line in enumerate(lines, 1) if text in line)
+
+
 def test_a_wait_for_nobody_says_who_waits_for_what(synced):
     with pytest.raises(AscendcError) as caught:
         synced(2, np.zeros((4, 8), np.int32), np.full(32, 5, np.int32), 2)
     text = str(caught.value)
     assert text.startswith("synced: no core can go on: AIV core 0 waits in IBSet: for a word in GM to become 0 [")
-    assert f"{HERE / 'sync.cpp'}:39]; AIV core 1 waits in IBWait: for a word in GM to become 1 [" in text
+    first, second = (f"sync.cpp:{line_of(call)}]" for call in ("IBSet(gm, u, me, 0)", "IBWait(gm, u, me - 1, 0)"))
+    assert f"{first}; AIV core 1 waits in IBWait: for a word in GM to become 1 [" in text
+    assert text.endswith(second)

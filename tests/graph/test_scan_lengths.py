@@ -54,8 +54,8 @@ def planted(inputs, value):
 
 @pytest.mark.parametrize(
     "function, chip",
-    [(ssd_chunk_scan, "Ascend910A"), (mamba3_chunk_scan, "Ascend910B1")]
-    + [NIGHTLY(ssd_chunk_scan, "Ascend910B1"), NIGHTLY(mamba3_chunk_scan, "Ascend910A")],
+    [(ssd_chunk_scan, "Ascend910B1"), NIGHTLY(mamba3_chunk_scan, "Ascend910B1")]
+    + [NIGHTLY(ssd_chunk_scan, "Ascend910A"), NIGHTLY(mamba3_chunk_scan, "Ascend910A")],
     ids=lambda value: getattr(value, "__name__", value),
 )
 def test_scans_and_all_their_gradients(mode, function, chip):

@@ -138,7 +138,8 @@ def test_each_loss_trains_its_own_part() -> None:
     assert [short(p) for p in net.indexer_parameters()] == list(INDEXER)
 
 
-@pytest.mark.parametrize("topk", [63, pytest.param(17, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("topk", [63, 17])
 def test_selecting_every_token_is_dense(topk: int) -> None:
     net, x = layer(topk), inputs()
     (out, kl), (out2, kl2) = net(x, None, False), net(x, None, True)
@@ -146,7 +147,7 @@ def test_selecting_every_token_is_dense(topk: int) -> None:
     assert abs(float(kl.asnumpy()) / float(kl2.asnumpy()) - 1) < 2e-3
 
 
-@pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
+@pytest.mark.parametrize("dense", [pytest.param(True, marks=pytest.mark.nightly), False], ids=["dense", "sparse"])
 def test_lengths(dense: bool) -> None:
     net, x, short = layer(), inputs(), 9
     out, kl = net(x, Tensor([TOKENS, short], ms.int32), dense)
@@ -166,6 +167,7 @@ def test_odd_lengths(tokens: int, mode: str) -> None:
     assert np.isfinite(out.asnumpy()).all() and np.isfinite(float(kl.asnumpy()))
 
 
+@pytest.mark.nightly
 def test_a_query_sees_no_later_token() -> None:
     net, x = layer(), inputs()
     changed = x.asnumpy().copy()
@@ -175,6 +177,7 @@ def test_a_query_sees_no_later_token() -> None:
         assert np.array_equal(before[:, :10], after[:, :10]) and not np.array_equal(before[:, 10:], after[:, 10:])
 
 
+@pytest.mark.nightly
 def test_bfloat16_operands() -> None:
     from ms_custom_ops import soc
 

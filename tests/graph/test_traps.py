@@ -41,7 +41,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-@pytest.mark.parametrize("net", [Raw, AttentionOut], ids=["primitive", "function"])
+@pytest.mark.parametrize(
+    "net", [pytest.param(Raw, marks=pytest.mark.nightly), AttentionOut], ids=["primitive", "function"]
+)
 def test_wrong_inputs_leave_the_process_usable(mode: str, net: type, name: str) -> None:
     change, error, text = WRONG[name]
     good, cell = tensors(), net()

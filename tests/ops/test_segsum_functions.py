@@ -117,7 +117,7 @@ def packed_operands(steps, chunk, cu, vectors, seed=6):
 @pytest.mark.parametrize("way", ["GRAPH-list", "GRAPH-tensor", "PYNATIVE-tensor"])
 @pytest.mark.parametrize(
     "case",
-    [pytest.param(case, marks=[] if i in (0, 2) else pytest.mark.nightly) for i, case in enumerate(PACKED)],
+    [pytest.param(case, marks=[] if i == 0 else pytest.mark.nightly) for i, case in enumerate(PACKED)],
     ids=lambda v: str(v).replace(" ", ""),
 )
 def test_packed_sequences_are_the_single_ones(case, way):
