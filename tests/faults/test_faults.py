@@ -177,3 +177,16 @@ def test_a_callable_that_is_no_kernel_is_refused() -> None:
         mco.check(3)
     with pytest.raises(TikError, match="check: no kernel was built; accepted: a call after tik_instance.BuildCCE"):
         mco.check(Kit(False).t)
+
+
+def test_a_start_that_no_tensor_reaches_is_out_of_bounds_and_nothing_more() -> None:
+    """The largest offsets, on and off the grid: sums of addresses must not overflow (found by fuzzing)."""
+    with use_soc("Ascend910B1"):
+        kit = Kit(False)
+        x, y, at = kit.gm(16), kit.out(16), kit.number(2**62 + 3, "int64")
+        u, v = kit.load(x), kit.ub(32)
+        kit.t.vec_adds(16, v[at], u, 1.0, 1, 8, 8)
+        kit.move(y, u, 16)
+        instance = kit.build()
+    report = mco.check(instance, [*kit.feed, *kit.numbers])
+    assert [f.kind for f in report.findings if f.kind == "out_of_bounds"] == ["out_of_bounds"], str(report)
