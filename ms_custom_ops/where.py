@@ -30,7 +30,7 @@ HOST_TREES: list[str] = []
 def in_host_call(frame: FrameType | None) -> bool:
     """Whether ``frame`` lies in a kernel written for an Ascend host and waits in a call: of ``min``, ``max`` or
     ``sorted``, which ask for truth values without an ``if`` of the kernel's own."""
-    if frame is None or not frame.f_code.co_filename.startswith(tuple(HOST_TREES)) or not HOST_TREES:
+    if frame is None or not frame.f_code.co_filename.startswith(tuple(HOST_TREES)):
         return False
     return dis.opname[frame.f_code.co_code[frame.f_lasti]].startswith("CALL")
 

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from pathlib import Path
 
 from ms_custom_ops.aclnn import interface_names, interface_of
 from ms_custom_ops.aclnn.interface import ATTRIBUTE, INPUT, LENGTHS, OUTPUT, Interface, Parameter
 from ms_custom_ops.aclnn.sparse_grad_rules import camel
+from ms_custom_ops.program.generate import drift_of_texts, write_texts
 
 NOTICE = "generated from op_info/*.yaml by ms-custom-ops gen; do not edit"
 HEADERS = "ms_custom_ops/aclnn/c/include/aclnnop"
@@ -155,13 +155,7 @@ def generate() -> dict[str, str]:
 
 def write(root: Path) -> list[Path]:
     """Writes the files; those whose text changed. A header of no op goes."""
-    changed, texts = [], generate()
-    for name, text in texts.items():
-        path = root / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            changed.append(path)
+    changed = write_texts(root, generate())
     for path in strangers(root):
         path.unlink()
         changed.append(path)
@@ -176,10 +170,4 @@ def strangers(root: Path) -> list[Path]:
 
 def drift(root: Path) -> str:
     """Unified diff from the files to what would be generated; empty when they agree."""
-    parts: list[str] = []
-    for name, text in generate().items():
-        path = root / name
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
-        parts += difflib.unified_diff(old.splitlines(True), text.splitlines(True), name, f"{name} (generated)")
-    parts += [f"{path} is the header of no op\n" for path in strangers(root)]
-    return "".join(parts)
+    return drift_of_texts(root, generate()) + "".join(f"{path} is the header of no op\n" for path in strangers(root))

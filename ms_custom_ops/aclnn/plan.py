@@ -28,7 +28,7 @@ from urllib.parse import unquote
 import numpy as np
 
 import ms_custom_ops
-from ms_custom_ops.aclnn.interface import ATTRIBUTE, LENGTHS, OUTPUT, Interface, LoweredJob, ProgramJob
+from ms_custom_ops.aclnn.interface import ATTRIBUTE, LENGTHS, Interface, LoweredJob, ProgramJob
 from ms_custom_ops.aclnn.sparse_grad import ValidatedJob
 from ms_custom_ops.aclnn.status import SUCCESS, told
 from ms_custom_ops.aclnn.tensors import Shaped
@@ -259,11 +259,6 @@ def _files(interface: Interface) -> list[tuple[Path, str]]:
     for path in paths:
         found.setdefault(path, hashlib.sha256(path.read_bytes()).hexdigest())
     return sorted(found.items())
-
-
-def outputs_of(interface: Interface) -> list[str]:
-    """Names of the outputs."""
-    return [p.name for p in interface.parameters if p.kind == OUTPUT]
 
 
 def serve(take: Any, give: Any, interface_of: Any) -> None:

@@ -94,22 +94,21 @@ def load_kernel(path: str | os.PathLike[str]) -> ModuleType:
     install()
     root, name = package_of(file)
     entry = str(root)
-    tree = str(root / KERNEL_PACKAGE if name.startswith(f"{KERNEL_PACKAGE}.") else file.resolve().parent) + os.sep
-    if tree not in HOST_TREES:
-        HOST_TREES.append(tree)
+    top, lone = name.partition(".")[0], "." not in name
+    tree = root / KERNEL_PACKAGE if top == KERNEL_PACKAGE and not lone else file.resolve().parent
+    if f"{tree}{os.sep}" not in HOST_TREES:
+        HOST_TREES.append(f"{tree}{os.sep}")
     added = entry not in sys.path
     if added:
         sys.path.insert(0, entry)
-    lone = "." not in name
     try:
         importlib.invalidate_caches()
         with prerequisites():
             if lone:
                 return _load_lone(file.resolve(), name)
-            top = name.partition(".")[0]
             _claim_package(top, root)
             if top == KERNEL_PACKAGE:
-                serve_vendor(root / top)
+                serve_vendor(tree)
             _import_packages(name, root)
             return importlib.import_module(name)
     finally:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ms_custom_ops.program import limits
@@ -216,10 +216,10 @@ def checkout() -> Path | None:
     return root if (root / "csrc").is_dir() and (root / "docs").is_dir() else None
 
 
-def write(root: Path) -> list[Path]:
-    """Write the files; those whose text changed."""
+def write_texts(root: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write files by their paths in a checkout; those whose text changed."""
     changed = []
-    for name, text in generate().items():
+    for name, text in texts.items():
         path = root / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -228,11 +228,21 @@ def write(root: Path) -> list[Path]:
     return changed
 
 
-def drift(root: Path) -> str:
-    """Unified diff from the files to what would be generated; empty when they agree."""
+def drift_of_texts(root: Path, texts: Mapping[str, str]) -> str:
+    """Unified diff from the files of a checkout to what would be generated; empty when they agree."""
     parts: list[str] = []
-    for name, text in generate().items():
+    for name, text in texts.items():
         path = root / name
         old = path.read_text(encoding="utf-8") if path.exists() else ""
         parts += difflib.unified_diff(old.splitlines(True), text.splitlines(True), name, f"{name} (generated)")
     return "".join(parts)
+
+
+def write(root: Path) -> list[Path]:
+    """Write the files of the instruction table; those whose text changed."""
+    return write_texts(root, generate())
+
+
+def drift(root: Path) -> str:
+    """:func:`drift_of_texts` of the files of the instruction table."""
+    return drift_of_texts(root, generate())

@@ -57,11 +57,9 @@ CASES = [
 ]
 
 
-def check(case: Case, plant: Callable[[Arrays], None], soc: str, may_hide_nan: bool) -> None:
-    arrays = tensors_of(case)
-    wanted = run_kernel(case, arrays, soc)
-    plant(arrays)
-    found = run_kernel(case, arrays, soc)
+def compare(found: Arrays, wanted: Arrays, case: Case, arrays: Arrays, may_hide_nan: bool = False) -> None:
+    """``found`` of planted ``arrays``: where the golden is finite, ``wanted`` of those without; elsewhere no number,
+    unless the chip ``may_hide_nan``."""
     with np.errstate(all="ignore"):
         expected = run_golden(case, arrays)
     clean_of = {name: np.isfinite(golden) for name, golden in expected.items()}
@@ -70,6 +68,14 @@ def check(case: Case, plant: Callable[[Arrays], None], soc: str, may_hide_nan: b
         np.testing.assert_array_equal(found[name][clean], wanted[name][clean], err_msg=name)
         if name != "softmax_max" and not may_hide_nan:  # a maximum may leave NaN out: the sum tells
             assert not np.isfinite(found[name].astype(np.float64))[~clean].any(), name
+
+
+def check(case: Case, plant: Callable[[Arrays], None], soc: str, may_hide_nan: bool) -> None:
+    arrays = tensors_of(case)
+    wanted = run_kernel(case, arrays, soc)
+    plant(arrays)
+    found = run_kernel(case, arrays, soc)
+    compare(found, wanted, case, arrays, may_hide_nan)
 
 
 @pytest.mark.parametrize("soc", SOCS)
