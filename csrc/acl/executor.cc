@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "aclnn/ms_custom_ops.h"
+#include "computed.h"
 #include "lengths.h"
 #include "plan.h"
 #include "request.h"
@@ -25,6 +26,7 @@ struct Executor : Object {
 // Memory that a run touches, which stays until it ended.
 struct Bound {
   std::vector<Shaped> params;  // by parameter; no data where there is none
+  std::vector<Shaped> made;    // of their values
 };
 
 mco::DType dtype_of(const View& view) {
@@ -67,7 +69,10 @@ Bound bind_all(const Executor& e) {
 }
 
 const Shaped& source_of(const Plan& plan, const Chain& chain, const Bound& bound, const std::vector<Shaped>& results) {
-  const std::vector<Shaped>& all = chain.source == 'p' ? bound.params : chain.source == 'c' ? plan.constants : results;
+  const std::vector<Shaped>& all = chain.source == 'p'   ? bound.params
+                                   : chain.source == 'c' ? plan.constants
+                                   : chain.source == 'm' ? bound.made
+                                                         : results;
   if (size_t(chain.number) >= all.size() || (!all[size_t(chain.number)].data && all[size_t(chain.number)].bytes())) {
     refuse(ACLNN_ERR_INNER,
            "a plan with a tensor that is not there; accepted: ms-custom-ops cache clear, and the call again");
@@ -134,9 +139,18 @@ void run_program(const Op& op, const Plan& plan, std::vector<Shaped>& inputs, st
   }
 }
 
+void make_tensors(const Plan& plan, Bound* bound) {
+  for (const Weights& about : plan.weights) {
+    const Shaped* places = about.places < 0 ? nullptr : &plan.constants.at(size_t(about.places));
+    const Shaped &trap = bound->params.at(size_t(about.trap)), &dt = bound->params.at(size_t(about.dt));
+    for (const Shaped& x : trapezoid(about, trap, dt, places)) bound->made.push_back(x);
+  }
+}
+
 void execute(const Executor& e) {
   const Plan& plan = *e.plan;
-  const Bound bound = bind_all(e);
+  Bound bound = bind_all(e);
+  make_tensors(plan, &bound);
   for (const Output& output : plan.outputs) {
     const Shaped& out = bound.params.at(size_t(output.param));
     if (out.shape != output.chain.shape || out.dtype != output.chain.dtype) {

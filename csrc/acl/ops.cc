@@ -195,6 +195,63 @@ constexpr Param kFlashAttentionScoreGradParams[] = {
 };
 constexpr Op kFlashAttentionScoreGrad = {"FlashAttentionScoreGrad", "flash_attention_score_grad", kFlashAttentionScoreGradParams, 25};
 
+constexpr Param kFlashAttentionUnpaddingScoreGradParams[] = {
+    {"query", Type::kInput, false},
+    {"key_in", Type::kInput, false},
+    {"value", Type::kInput, false},
+    {"dy", Type::kInput, false},
+    {"pse_shift", Type::kInput, true},
+    {"drop_mask", Type::kInput, true},
+    {"padding_mask", Type::kInput, true},
+    {"atten_mask", Type::kInput, true},
+    {"softmax_max", Type::kInput, false},
+    {"softmax_sum", Type::kInput, false},
+    {"softmax_in", Type::kInput, true},
+    {"attention_in", Type::kInput, false},
+    {"prefix", Type::kInts, true},
+    {"actual_seq_q_len", Type::kInts, true},
+    {"actual_seq_kv_len", Type::kInts, true},
+    {"scale_value", Type::kFloat, true},
+    {"keep_prob", Type::kFloat, true},
+    {"pre_tokens", Type::kInt, true},
+    {"next_tokens", Type::kInt, true},
+    {"head_num", Type::kInt, false},
+    {"input_layout", Type::kText, false},
+    {"inner_precise", Type::kInt, true},
+    {"sparse_mode", Type::kInt, true},
+    {"dq_out", Type::kOutput, false},
+    {"dk_out", Type::kOutput, false},
+    {"dv_out", Type::kOutput, false},
+    {"dpse_out", Type::kOutput, true},
+};
+constexpr Op kFlashAttentionUnpaddingScoreGrad = {"FlashAttentionUnpaddingScoreGrad", "flash_attention_unpadding_score_grad", kFlashAttentionUnpaddingScoreGradParams, 27};
+
+constexpr Param kFlashAttentionVarLenScoreParams[] = {
+    {"query", Type::kInput, false},
+    {"key", Type::kInput, false},
+    {"value", Type::kInput, false},
+    {"real_shift", Type::kInput, true},
+    {"drop_mask", Type::kInput, true},
+    {"padding_mask", Type::kInput, true},
+    {"atten_mask", Type::kInput, true},
+    {"prefix", Type::kInts, true},
+    {"actual_seq_q_len", Type::kInts, true},
+    {"actual_seq_kv_len", Type::kInts, true},
+    {"scale_value", Type::kFloat, true},
+    {"keep_prob", Type::kFloat, true},
+    {"pre_tokens", Type::kInt, true},
+    {"next_tokens", Type::kInt, true},
+    {"head_num", Type::kInt, false},
+    {"input_layout", Type::kText, false},
+    {"inner_precise", Type::kInt, true},
+    {"sparse_mode", Type::kInt, true},
+    {"softmax_max_out", Type::kOutput, false},
+    {"softmax_sum_out", Type::kOutput, false},
+    {"softmax_out_out", Type::kOutput, true},
+    {"attention_out_out", Type::kOutput, false},
+};
+constexpr Op kFlashAttentionVarLenScore = {"FlashAttentionVarLenScore", "flash_attention_var_len_score", kFlashAttentionVarLenScoreParams, 22};
+
 constexpr Param kLightningIndexerParams[] = {
     {"query", Type::kInput, false},
     {"key", Type::kInput, false},
@@ -535,6 +592,46 @@ aclnnStatus aclnnFlashAttentionScoreGradGetWorkspaceSize(const aclTensor* query,
 aclnnStatus aclnnFlashAttentionScoreGrad(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
     aclrtStream stream) {
   return second_phase(kFlashAttentionScoreGrad, workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnFlashAttentionUnpaddingScoreGradGetWorkspaceSize(const aclTensor* query, const aclTensor* keyIn,
+    const aclTensor* value, const aclTensor* dy, const aclTensor* pseShiftOptional, const aclTensor* dropMaskOptional,
+    const aclTensor* paddingMaskOptional, const aclTensor* attenMaskOptional, const aclTensor* softmaxMax,
+    const aclTensor* softmaxSum, const aclTensor* softmaxInOptional, const aclTensor* attentionIn,
+    const aclIntArray* prefixOptional, const aclIntArray* actualSeqQLenOptional,
+    const aclIntArray* actualSeqKvLenOptional, double scaleValue, double keepProb, int64_t preTokens,
+    int64_t nextTokens, int64_t headNum, char* inputLayout, int64_t innerPrecise, int64_t sparseMode,
+    const aclTensor* dqOut, const aclTensor* dkOut, const aclTensor* dvOut, const aclTensor* dpseOut,
+    uint64_t* workspaceSize, aclOpExecutor** executor) {
+  const Argument arguments[] = {of(query), of(keyIn), of(value), of(dy), of(pseShiftOptional), of(dropMaskOptional),
+      of(paddingMaskOptional), of(attenMaskOptional), of(softmaxMax), of(softmaxSum), of(softmaxInOptional),
+      of(attentionIn), of(prefixOptional), of(actualSeqQLenOptional), of(actualSeqKvLenOptional), of(scaleValue),
+      of(keepProb), of(preTokens), of(nextTokens), of(headNum), of(inputLayout), of(innerPrecise), of(sparseMode),
+      of(dqOut), of(dkOut), of(dvOut), of(dpseOut)};
+  return first_phase(kFlashAttentionUnpaddingScoreGrad, arguments, workspaceSize, executor);
+}
+aclnnStatus aclnnFlashAttentionUnpaddingScoreGrad(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+    aclrtStream stream) {
+  return second_phase(kFlashAttentionUnpaddingScoreGrad, workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnFlashAttentionVarLenScoreGetWorkspaceSize(const aclTensor* query, const aclTensor* key,
+    const aclTensor* value, const aclTensor* realShiftOptional, const aclTensor* dropMaskOptional,
+    const aclTensor* paddingMaskOptional, const aclTensor* attenMaskOptional, const aclIntArray* prefixOptional,
+    const aclIntArray* actualSeqQLenOptional, const aclIntArray* actualSeqKvLenOptional, double scaleValue,
+    double keepProb, int64_t preTokens, int64_t nextTokens, int64_t headNum, char* inputLayout, int64_t innerPrecise,
+    int64_t sparseMode, const aclTensor* softmaxMaxOut, const aclTensor* softmaxSumOut, const aclTensor* softmaxOutOut,
+    const aclTensor* attentionOutOut, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  const Argument arguments[] = {of(query), of(key), of(value), of(realShiftOptional), of(dropMaskOptional),
+      of(paddingMaskOptional), of(attenMaskOptional), of(prefixOptional), of(actualSeqQLenOptional),
+      of(actualSeqKvLenOptional), of(scaleValue), of(keepProb), of(preTokens), of(nextTokens), of(headNum),
+      of(inputLayout), of(innerPrecise), of(sparseMode), of(softmaxMaxOut), of(softmaxSumOut), of(softmaxOutOut),
+      of(attentionOutOut)};
+  return first_phase(kFlashAttentionVarLenScore, arguments, workspaceSize, executor);
+}
+aclnnStatus aclnnFlashAttentionVarLenScore(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+    aclrtStream stream) {
+  return second_phase(kFlashAttentionVarLenScore, workspace, workspaceSize, executor, stream);
 }
 
 aclnnStatus aclnnLightningIndexerGetWorkspaceSize(const aclTensor* query, const aclTensor* key,

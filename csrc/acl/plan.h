@@ -8,7 +8,7 @@
 namespace mco_acl {
 
 struct Chain {
-  char source = 'z';  // p: parameter, c: constant, r: result of the Program, z: zeros
+  char source = 'z';  // p: parameter, c: constant, m: tensor made for the run, r: result of the Program, z: zeros
   int number = 0;
   mco::DType dtype = mco::F32;  // of the end
   std::vector<int64_t> shape;
@@ -21,6 +21,14 @@ struct Lengths {
   bool sums = false;  // inclusive prefix sums are wanted, else counts
   int64_t tokens = 0;
   std::string axis, name;
+};
+
+// Weights of trapezoid steps, made of two parameters at each run (computed.h): two tensors, numbered in the order of
+// the plan.
+struct Weights {
+  int trap = 0, dt = 0;
+  int places = -1;  // the constant with the step of each row; -1: rows are steps
+  int64_t steps = 0, rows = 0;
 };
 
 struct Result {
@@ -40,6 +48,7 @@ struct Plan {
   std::string files, program_op, program_key;
   std::vector<Lengths> lengths;
   std::vector<Shaped> constants;
+  std::vector<Weights> weights;
   std::vector<Chain> inputs;
   std::vector<Result> results;
   std::vector<Output> outputs;

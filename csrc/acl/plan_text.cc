@@ -130,8 +130,11 @@ Chain read_chain(Reader& r, const Plan& plan) {
   if (source != "z") {
     char* end = nullptr;
     const long number = std::strtol(source.c_str() + 1, &end, 10);
-    const size_t most = source[0] == 'c' ? plan.constants.size() : source[0] == 'r' ? 1024 : 256;
-    if (!std::strchr("pcr", source[0]) || source.size() < 2 || *end || number < 0 || size_t(number) >= most) {
+    const size_t most = source[0] == 'c'   ? plan.constants.size()
+                        : source[0] == 'm' ? 2 * plan.weights.size()
+                        : source[0] == 'r' ? 1024
+                                           : 256;
+    if (!std::strchr("pcmr", source[0]) || source.size() < 2 || *end || number < 0 || size_t(number) >= most) {
       r.bad(source.c_str());
     }
     chain.number = int(number);
@@ -167,6 +170,17 @@ Lengths read_lengths(Reader& r) {
   return out;
 }
 
+Weights read_weights(Reader& r, const Plan& plan) {
+  Weights out;
+  if (plan.weights.size() >= 16) r.bad("more weights");
+  out.trap = reference(r, 'p', 256);
+  out.dt = reference(r, 'p', 256);
+  if (r.number(0, 1)) out.places = reference(r, 'c', plan.constants.size());
+  out.steps = r.number(0, kMost);
+  out.rows = r.number(0, kMost);
+  return out;
+}
+
 // Constants and results that a chain names are there.
 void check_sources(Reader& r, const Plan& plan) {
   for (const Chain& chain : plan.inputs) {
@@ -199,6 +213,8 @@ std::shared_ptr<Plan> read_plan(const std::string& text) {
       plan->program_key = r.raw(r.number(1, 1 << 20));
     } else if (word == "constant") {
       plan->constants.push_back(read_constant(r));
+    } else if (word == "trapezoid") {
+      plan->weights.push_back(read_weights(r, *plan));
     } else if (word == "input") {
       plan->inputs.push_back(read_chain(r, *plan));
     } else if (word == "result") {

@@ -29,6 +29,8 @@ _PUBLISHED: dict[str, Callable[[], Interface]] = {
     "sparse_flash_attention_grad_v2": lambda: SparseGradInterface(2),
     "flash_attention_score": lambda: ScoreInterface(False),
     "flash_attention_score_grad": lambda: ScoreInterface(True),
+    "flash_attention_var_len_score": lambda: ScoreInterface(False, packed=True),
+    "flash_attention_unpadding_score_grad": lambda: ScoreInterface(True, packed=True),
 }
 
 __all__ = [

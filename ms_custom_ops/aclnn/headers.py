@@ -76,9 +76,17 @@ def _wrapped(text: str, indent: int = 4) -> list[str]:
     return textwrap.wrap(text, _WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
 
 
+def _headers() -> dict[str, list[Interface]]:
+    """Op that a header is called after -> the interfaces that it declares."""
+    found: dict[str, list[Interface]] = {}
+    for op in interface_names():
+        interface = interface_of(op)
+        found.setdefault(interface.header or op, []).append(interface)
+    return found
+
+
 def header(op: str) -> str:
     """``aclnn_<op>.h``."""
-    interface = interface_of(op)
     guard = f"MCO_ACLNNOP_ACLNN_{op.upper()}_H_"
     lines = [
         "// SPDX-License-Identifier: Apache-2.0",
@@ -91,18 +99,22 @@ def header(op: str) -> str:
         "#ifdef __cplusplus",
         'extern "C" {',
         "#endif",
-        "",
-        f"// Checks a call of {interface.name}, gives the bytes of its workspace and its executor.",
     ]
+    for interface in _headers()[op]:
+        lines += ["", *_declarations(interface)]
+    return "\n".join([*lines, "", "#ifdef __cplusplus", "}", "#endif", "", f"#endif  // {guard}"]) + "\n"
+
+
+def _declarations(interface: Interface) -> list[str]:
+    lines = [f"// Checks a call of {interface.name}, gives the bytes of its workspace and its executor."]
     for p in interface.parameters:
         null = " (or null)" if p.optional and _mark(interface, p) not in ("kInt", "kFloat", "kBool") else ""
         doc = p.doc or "see docs/aclnn.md"
         lines += _wrapped(f"//   {_c_name(interface, p)}{null}{', written' if p.kind == OUTPUT else ''}: {doc}", 0)
     # textwrap knows no comments
-    lines = [line if line.startswith(("//", "#", "extern")) or not line else f"//     {line}" for line in lines]
+    lines = [line if line.startswith("//") else f"//     {line}" for line in lines]
     lines += _first(interface, "ACL_FUNC_VISIBILITY ")
-    lines += ["// Runs an executor on the stream.", *_second(interface, "ACL_FUNC_VISIBILITY ")]
-    return "\n".join([*lines, "", "#ifdef __cplusplus", "}", "#endif", "", f"#endif  // {guard}"]) + "\n"
+    return [*lines, "// Runs an executor on the stream.", *_second(interface, "ACL_FUNC_VISIBILITY ")]
 
 
 def _table(op: str, interface: Interface) -> list[str]:
@@ -138,7 +150,7 @@ def tables() -> str:
     """The source of all functions."""
     found = {op: interface_of(op) for op in interface_names()}
     lines = ["// SPDX-License-Identifier: Apache-2.0", f"// {NOTICE}", "// clang-format off", '#include "ops.h"', ""]
-    lines += [f'#include "aclnnop/aclnn_{op}.h"' for op in found]
+    lines += [f'#include "aclnnop/aclnn_{op}.h"' for op in _headers()]
     lines += ["", "namespace mco_acl {", "namespace {", ""]
     for op, interface in found.items():
         lines += _table(op, interface)
@@ -150,7 +162,7 @@ def tables() -> str:
 
 def generate() -> dict[str, str]:
     """Path in the checkout -> text."""
-    return {TABLES: tables(), **{f"{HEADERS}/aclnn_{op}.h": header(op) for op in interface_names()}}
+    return {TABLES: tables(), **{f"{HEADERS}/aclnn_{op}.h": header(op) for op in _headers()}}
 
 
 def write(root: Path) -> list[Path]:

@@ -111,6 +111,8 @@ class Interface:
 
     strided_inputs = False
     lengths_are_tensors = True
+    header = ""
+    """Op whose C header declares the functions; empty, and they have a header of their own."""
 
     def __init__(self, spec: OpSpec, name: str | None = None, parameters: tuple[Parameter, ...] | None = None):
         self.spec = spec

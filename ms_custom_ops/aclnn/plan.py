@@ -11,8 +11,8 @@ cache: a JSON head, "|", and the parameters in order, separated by ";":
     =5  ~0x1.8p+1  ?1  "TND   an int, a float, a bool, a text (percent-encoded)
 
 A plan is lines of words, read by csrc/acl/plan.cc. Chains are written as
-``<source> <dtype> <rank> <size>... <number of steps> <step>...``; sources are p<parameter>, c<constant>, r<result of
-the Program> or z (zeros).
+``<source> <dtype> <rank> <size>... <number of steps> <step>...``; sources are p<parameter>, c<constant>, m<tensor made
+for the run>, r<result of the Program> or z (zeros).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ms_custom_ops.aclnn.tensors import Shaped
 from ms_custom_ops.cache import default_cache
 from ms_custom_ops.compiler import Call, CompiledOp
 from ms_custom_ops.errors import MsCustomOpsError, OpArgumentError, describe
-from ms_custom_ops.lower.steps import Chain, Steps, load, of_zeros
+from ms_custom_ops.lower.steps import Chain, Computed, Steps, load, of_zeros
 from ms_custom_ops.soc import use_soc
 from ms_custom_ops.sources import sources_of
 
@@ -43,6 +43,7 @@ VERSION = 1
 FIND_KERNEL = 561003
 """Status of a call for which C has no kernel."""
 _ROOMS = ("aclnn", "lower")
+_TRAPEZOID = "ms_custom_ops.op_impl.ssd_chunk_scan.public:trapezoid"  # csrc/acl/computed.cc makes it in C
 _STEPS = (
     "pad", "cut", "cast", "flags", "reshape", "broadcast", "repeat", "corner", "swap", "batch", "unbatch", "take",
     "keep", "sum", "transpose", "bits", "tile", "first",
@@ -152,7 +153,7 @@ def _of_steps(interface: Interface, job: LoweredJob, names: Sequence[str], lines
     lengths = {name: f"p{names.index(own)}" for own, name in _length_names(interface, job).items()}
     sources |= lengths
     if not steps.empty:
-        lines += _constants(interface, steps, sources)
+        lines += _computed(interface, steps, sources)
         lines += _program(job.call, job.compiled)
         for name, _, _ in job.call.inputs:
             chain = steps.inputs[name]
@@ -198,11 +199,14 @@ def _lengths(interface: Interface, given: Mapping[str, Any], names: Sequence[str
     return found
 
 
-def _constants(interface: Interface, steps: Steps, sources: dict[str, str]) -> list[str]:
-    """Computed tensors that read no tensor, by number."""
+def _computed(interface: Interface, steps: Steps, sources: dict[str, str]) -> list[str]:
+    """Computed tensors by number: values of those that read no tensor, and what C makes of others at each run."""
     lines: list[str] = []
     known: dict[str, np.ndarray] = {}
     for item in steps.computed:
+        if item.function == _TRAPEZOID:
+            lines.append(_trapezoid(item, sources, known, sum(line.startswith("trapezoid") for line in lines)))
+            continue
         if any(isinstance(source, str) and source not in known for source in item.sources):
             raise NotFromC(
                 f"{interface.name}: {', '.join(item.names)} are computed from tensors by Python in each call; accepted "
@@ -213,6 +217,13 @@ def _constants(interface: Interface, steps: Steps, sources: dict[str, str]) -> l
             sources[name] = f"c{len(known) - 1}"
             lines.append(_constant(known[name]))
     return lines
+
+
+def _trapezoid(item: Computed, sources: dict[str, str], known: Mapping[str, np.ndarray], count: int) -> str:
+    trap, dt, *places = (sources[str(name)] for name in item.sources)
+    sources.update({name: f"m{2 * count + k}" for k, name in enumerate(item.names)})
+    assert all(name in known for name in item.sources[2:])
+    return " ".join(["trapezoid", trap, dt, str(len(places)), *places, *map(str, item.parameters)])
 
 
 def _constant(array: np.ndarray) -> str:

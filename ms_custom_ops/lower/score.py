@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From calls of FlashAttentionScore and its gradient, as CANN's C interface has them, to the primitives.
 
-The layout of the call becomes (B, N, S, D), what is left is the lowering of ``flash_attention``. Row statistics have a
-last axis of 8 equal values there.
+The layout of the call becomes (B, N, S, D), or stays TND, what is left is the lowering of ``flash_attention``. Row
+statistics have a last axis of 8 equal values there.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ _ROWS = 16
 _TENSORS = ("query", "key", "value", "real_shift", "drop_mask", "attn_mask")
 _FORWARD = {"attn_mask": "atten_mask"}
 _BACKWARD = {"attn_mask": "atten_mask", "key": "key_in", "real_shift": "pse_shift"}
+_LENGTHS = {"actual_seq_qlen": "actual_seq_q_len", "actual_seq_kvlen": "actual_seq_kv_len"}
+"""Lengths of flash_attention -> what the published interface calls them."""
 Operands = Mapping[str, Operand]
 
 
@@ -38,13 +40,19 @@ class ScoreCall:
 
 
 class Score:
-    """What both directions share. ``names``: what query, key, value, real_shift, drop_mask and attn_mask are called."""
+    """What both directions share. ``names``: what query, key, value, real_shift, drop_mask and attn_mask are called.
+    ``packed_op``: the op that takes packed sequences, where this one does not."""
 
-    def __init__(self, op: str, operands: Operands, attrs: Mapping[str, Any], names: Mapping[str, str]):
+    def __init__(
+        self, op: str, operands: Operands, attrs: Mapping[str, Any], names: Mapping[str, str], packed_op: str = ""
+    ):
         self.op, self.layout, self.attrs, self.names = op, attrs["input_layout"], attrs, names
-        if self.layout == PACKED:
-            raise OpArgumentError(describe(op, "input_layout", repr(PACKED), ", ".join(LAYOUTS)))
+        self.packed = not packed_op
+        if self.packed != (self.layout == PACKED):
+            accepted = PACKED if self.packed else f"{', '.join(LAYOUTS)}; {PACKED} is that of aclnn{packed_op}"
+            raise OpArgumentError(describe(op, "input_layout", repr(self.layout), accepted))
         self.given = {name: operands.get(names.get(name, name), ABSENT) for name in _TENSORS}
+        self.lengths = {name: operands.get(own, ABSENT) for name, own in _LENGTHS.items()}
         self.planned = self._planned()
         axes, self.mode = check(
             self.planned,
@@ -55,7 +63,7 @@ class Score:
             attrs["sparse_mode"],
             attrs["pre_tokens"],
             attrs["next_tokens"],
-            {"actual_seq_qlen": ABSENT, "actual_seq_kvlen": ABSENT},
+            {_LENGTHS[name]: operand for name, operand in self.lengths.items()},
         )
         self.z = Sizes(*axes)
 
@@ -75,6 +83,8 @@ class Score:
     def bnsd(self, name: str, heads: int, rows: int, size: int, dtype: str) -> Chain:
         """A tensor of the call as (B, N, S, D)."""
         b, name = self.z.b, self.names.get(name, name)
+        if self.packed:
+            return Chain(name, (rows, heads, size), dtype).swap().batch(True)
         if self.layout == "BNSD":
             return Chain(name, (b, heads, rows, size), dtype)
         if self.layout == "BSND":
@@ -87,6 +97,8 @@ class Score:
     def laid_out(self, chain: Chain) -> Chain:
         """The inverse of :meth:`bnsd`."""
         b, n, s, d = chain.shape
+        if self.packed:
+            return chain.unbatch(True).swap()
         if self.layout == "BNSD":
             return chain
         if self.layout == "SBH":
@@ -106,13 +118,18 @@ class Score:
             "real_shift": self._as_given("real_shift"),
             "drop_mask": self._drop(),
         }
+        if self.packed:
+            chains |= {name: self._as_given(name) for name in ("query", "key", "value")}
         operands = {name: Operand(x.shape, x.dtype) for name, x in chains.items() if x is not None}
+        if self.packed:
+            operands |= self.lengths
         attrs = {
             "scale_value": float(self.attrs["scale_value"]),
             "keep_prob": float(self.attrs["keep_prob"]),
             "sparse_mode": self.mode[0],
             "pre_tokens": self.mode[1],
             "next_tokens": self.mode[2],
+            "layout": PACKED if self.packed else "BNSD",
         }
         call, steps = lower_call("flash_attention", operands, attrs)
         return call, Steps(
@@ -142,10 +159,15 @@ class Score:
 
     @property
     def statistics(self) -> Shape:
+        """Of packed sequences (T, N, 8) by name, and (N, T, 8) in memory, as the published interface has them."""
+        if self.packed:
+            return (self.z.s1, self.z.n1, STATISTICS)
         return (self.z.b, self.z.n1, self.z.s1, STATISTICS)
 
     def out_shape(self) -> Shape:
         """Of the attention output: that of query, with heads of the size of value."""
+        if self.packed:
+            return (self.z.s1, self.z.n1, self.z.dv)
         return self.laid_out(Chain(None, (self.z.b, self.z.n1, self.z.s1, self.z.dv), "float16")).shape
 
 
@@ -157,13 +179,14 @@ def joined(before: Mapping[str, Chain | None], chain: Chain | None) -> Chain | N
     return Chain(first.source, chain.shape, chain.dtype, (*first.steps, *chain.steps))
 
 
-def score(op: str, operands: Operands, attrs: Mapping[str, Any]) -> tuple[ScoreCall, Steps]:
-    """A call of FlashAttentionScore, checked and lowered. Returns: softmax_max_out, softmax_sum_out, attention_out_out.
+def score(op: str, operands: Operands, attrs: Mapping[str, Any], packed_op: str = "") -> tuple[ScoreCall, Steps]:
+    """A call of FlashAttentionScore, checked and lowered; without ``packed_op``, the name of the op for packed
+    sequences, a call of that one. Returns: softmax_max_out, softmax_sum_out, attention_out_out.
 
     Raises:
         OpArgumentError, OpDtypeError: name the argument, what was given and what is accepted.
     """
-    call = Score(op, operands, attrs, _FORWARD)
+    call = Score(op, operands, attrs, _FORWARD, packed_op)
     dtype = str(call.given["query"].dtype)
     _, steps = call.forward()
 
@@ -171,9 +194,9 @@ def score(op: str, operands: Operands, attrs: Mapping[str, Any]) -> tuple[ScoreC
         out, top, total = (chains[name] for name in ("attention_out", "softmax_max", "softmax_sum"))
         assert out is not None and top is not None and total is not None
         return {
-            "softmax_max_out": top.tile(STATISTICS),
-            "softmax_sum_out": total.tile(STATISTICS),
-            "attention_out_out": call.laid_out(out),
+            "softmax_max_out": top.tile(STATISTICS).reshape(call.statistics),
+            "softmax_sum_out": total.tile(STATISTICS).reshape(call.statistics),
+            "attention_out_out": out if call.packed else call.laid_out(out),
         }
 
     if steps.empty:
@@ -202,10 +225,10 @@ def _check_grad(call: Score, operands: Operands) -> None:
             raise OpArgumentError(describe(call.op, name, f"of shape {operand.shape}", shape))
 
 
-def score_grad(op: str, operands: Operands, attrs: Mapping[str, Any]) -> tuple[ScoreCall, Steps]:
+def score_grad(op: str, operands: Operands, attrs: Mapping[str, Any], packed_op: str = "") -> tuple[ScoreCall, Steps]:
     """A call of FlashAttentionScoreGrad, checked and lowered. Returns: dq_out, dk_out, dv_out, and dpse_out with
-    real_shift. Errors as of :func:`score`."""
-    call = Score(op, operands, attrs, _BACKWARD)
+    real_shift. ``packed_op`` and errors as of :func:`score`."""
+    call = Score(op, operands, attrs, _BACKWARD, packed_op)
     _check_grad(call, operands)
     z, dtype = call.z, str(call.given["query"].dtype)
     shift = call.given["real_shift"]
@@ -226,7 +249,9 @@ def score_grad(op: str, operands: Operands, attrs: Mapping[str, Any]) -> tuple[S
     wide, rows = query.shape[-1], z.s1 + missing(z.s1, _ROWS)
 
     def row(name: str) -> Chain:
-        return Chain(name, call.statistics, "float32").first().pad(-1, rows - z.s1)
+        return (
+            Chain(name, call.statistics, "float32").reshape((z.b, z.n1, z.s1, STATISTICS)).first().pad(-1, rows - z.s1)
+        )
 
     nothing = Chain(None, (z.b, z.n1, rows), "float32")
     inputs = {
