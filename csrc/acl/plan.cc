@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <unordered_map>
 
@@ -126,6 +127,19 @@ std::shared_ptr<Plan> asked(const std::string& op, const std::string& request, c
   return plan;
 }
 
+// Writes a call down for `ms-custom-ops compile --calls`, once in a process.
+void note(const std::string& request) {
+  const std::string path = variable("MS_CUSTOM_OPS_ACL_CALLS");
+  if (path.empty()) return;
+  std::ofstream file(path, std::ios::app);
+  file << request + "\n";
+  file.close();
+  if (file.fail()) {
+    refuse(ACLNN_ERR_RUNTIME_ERROR,
+           "361001 (runtime): MS_CUSTOM_OPS_ACL_CALLS is %s; accepted: a file that can be written", path.c_str());
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<const Plan> plan_of(const std::string& op, const std::string& request) {
@@ -140,6 +154,7 @@ std::shared_ptr<const Plan> plan_of(const std::string& op, const std::string& re
   if (!plan) plan = asked(op, request, reason);
   if (plan->status) throw Failure(plan->status, plan->text);
   const std::lock_guard<std::mutex> lock(p.mutex);
+  if (!p.known.count(request)) note(request);
   if (p.known.size() >= kMostPlans) p.known.clear();
   return p.known[request] = plan;
 }

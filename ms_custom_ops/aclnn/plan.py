@@ -94,6 +94,38 @@ def read_request(text: str) -> tuple[dict[str, Any], list[Any]]:
     return about, [_value(word) for word in values.split(";")]
 
 
+def request_text(op: str, soc: str, values: Sequence[Any]) -> str:
+    """The text that C builds of a call of ``op`` on a chip: values are None, Shaped, or attributes."""
+    head = f'{{"aclnn":1,"op":"{entry_op(op)}","soc":"{soc}"}}|'
+    return head + ";".join(map(_word, values))
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, Shaped):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]{'' if value.contiguous else ':s'}"
+    if isinstance(value, bool):
+        return f"?{int(value)}"
+    if isinstance(value, int):
+        return f"={value}"
+    if isinstance(value, float):
+        return f"~{_c_hex(value)}"
+    if isinstance(value, str):
+        plain = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "%%%02X" * len(c.encode()) % (*c.encode(),)
+                        for c in value)  # fmt: skip
+        return f'"{plain}'
+    return f"[{','.join(map(str, value))}]"
+
+
+def _c_hex(value: float) -> str:
+    """As C's %a writes it: no zeros behind the point, nan without a sign."""
+    if value != value:
+        return "nan"
+    head, exponent, power = value.hex().partition("p")
+    return head.rstrip("0").removesuffix(".") + exponent + power if "." in head else value.hex()
+
+
 def make_plan(request: str, interface_of: Any) -> Plan:
     """Plan of a request, put into the program cache, as the Program is, where the call succeeds.
 

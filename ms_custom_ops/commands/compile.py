@@ -24,26 +24,31 @@ from ms_custom_ops.scope import Scope
 @click.option("--target", type=click.Choice(["engine", "tbe"]), default="engine", show_default=True,
               help="tbe also writes a vendor package of TIK kernels, into --out.")  # fmt: skip
 @click.option("--vendor", default="ms_custom_ops", show_default=True, help="Name of the vendor package.")
+@click.option("--calls", "calls", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None,
+              help="File of calls of the C library to make kernels of too (MS_CUSTOM_OPS_ACL_CALLS).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest.")
 @click.pass_context
 def command(
     ctx: click.Context, ops: tuple[str, ...], socs: tuple[str, ...], jobs: int, scheduler: str | None,
-    out: Path | None, target: str, vendor: str, as_json: bool,
+    out: Path | None, target: str, vendor: str, calls: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Trace every case of OPS (default: all) on every chip into the program cache, and write manifest.json there.
 
-    What is there already is not traced again. The manifest names every Program with its SHA-256.
+    What is there already is not traced again. The manifest names every Program with its SHA-256. Calls from C with the
+    sizes of the cases, and those of --calls, then run without Python (docs/aclnn_c.md).
 
     \b
     Examples:
       ms-custom-ops compile -j 2
       ms-custom-ops compile flash_attention --soc Ascend910B1 --out build
       ms-custom-ops compile --scheduler tcp://localhost:8786
+      ms-custom-ops compile segsum_decay --calls calls.txt --out kernels
       ms-custom-ops compile my_scale --target tbe --out build && ms-custom-ops install build --path vendors
     """
     from tqdm import tqdm
 
     from ms_custom_ops.batch.compile import compile_items, items_of, write_manifest
+    from ms_custom_ops.batch.plans import make_plans, read_calls
     from ms_custom_ops.cache import ProgramCache
     from ms_custom_ops.config import config
 
@@ -63,16 +68,23 @@ def command(
             bar.update(count)
 
         folders = tuple(str(f) for f in scope.folders)
-        outcome = compile_items(items, ProgramCache(folder), jobs, scheduler, folders, progress)
+        cache = ProgramCache(folder)
+        outcome = compile_items(items, cache, jobs, scheduler, folders, progress)
+    listed = list(read_calls(calls)) if calls is not None else []
+    plans = make_plans([item for item in items if item in outcome.entries], listed, cache, jobs, scheduler, folders)
     path = write_manifest(outcome, folder)
     if as_json:
         click.echo(json.dumps(outcome.manifest(), indent=1))
-    for item, text in outcome.failed.items():
-        click.echo(f"{item}: {text}", err=True)
+    for name, text in {**outcome.failed, **plans.failed}.items():
+        click.echo(f"{name}: {text}", err=True)
     click.echo(f"{len(outcome.entries)} Programs of {len(names)} op(s), {outcome.traced} traced, "
+               f"{plans.made} calls from C, {plans.new} new, "
                f"{time.perf_counter() - start:.1f} s: {path}", err=as_json)  # fmt: skip
-    if outcome.failed:
-        raise click.ClickException(f"{len(outcome.failed)} case(s) could not be compiled")
+    if plans.without:
+        reasons = "; ".join(f"{item}: {text}" for item, text in plans.without.items())
+        click.echo(f"without a call from C: {reasons}", err=True)
+    if outcome.failed or plans.failed:
+        raise click.ClickException(f"{len(outcome.failed) + len(plans.failed)} case(s) could not be compiled")
     if target == "tbe":
         _write_tbe(ctx, [registry.get(name) for name in names], folder, vendor)
 

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 from building import compile_program, need_library, run_program
+from click.testing import CliRunner
+
+from ms_custom_ops.cli import main
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "aclnn_cpp"
 PROGRAMS = ("sparse_flash_attention_grad", "flash_attention_score")
@@ -40,10 +43,29 @@ def test_a_program_written_after_the_documentation_runs(folder, name):
     refused = run_program(folder / name, cache, python="off")
     assert refused.returncode == 1
     assert "561003 (find kernel)" in refused.stdout and "ms-custom-ops aclnn --plan" in refused.stdout
-    first = run_program(folder / name, cache)
+    calls, ahead = folder / f"{name}.calls", folder / f"{name}.kernels"
+    first = run_program(folder / name, cache, MS_CUSTOM_OPS_ACL_CALLS=str(calls))
     assert first.returncode == 0 and first.stdout.endswith("all good\n"), first.stdout + first.stderr
-    second = run_program(folder / name, cache, python="off")
-    assert (second.returncode, second.stdout) == (0, first.stdout), second.stdout + second.stderr
+    arguments = ["compile", "bwd_dtrap_ddt", "--soc", "Ascend910B1", "--calls", str(calls), "--out", str(ahead)]
+    made = CliRunner().invoke(main, arguments)
+    assert made.exit_code == 0 and "0 calls" not in made.output, made.output
+    for kernels in (cache, ahead):
+        again = run_program(folder / name, kernels, python="off", PATH="/nowhere")
+        assert (again.returncode, again.stdout) == (0, first.stdout), again.stdout + again.stderr
+
+
+def test_a_line_that_is_no_call_is_refused(tmp_path):
+    (tmp_path / "calls").write_text("\nsegsum_decay\n")
+    done = CliRunner().invoke(main, ["compile", "bwd_dtrap_ddt", "--calls", str(tmp_path / "calls"), "--out", "x"])
+    assert done.exit_code == 1
+    accepted = "accepted: a call as the C library writes it (MS_CUSTOM_OPS_ACL_CALLS)"
+    assert f"compile: line 2 of {tmp_path / 'calls'} is 'segsum_decay'; {accepted}" in done.output
+
+
+def test_calls_are_written_where_they_can_be(folder, tmp_path):
+    done = run_program(folder / PROGRAMS[0], folder / "cache", MS_CUSTOM_OPS_ACL_CALLS=str(tmp_path / "no" / "file"))
+    assert done.returncode == 1
+    assert f"MS_CUSTOM_OPS_ACL_CALLS is {tmp_path / 'no' / 'file'}; accepted: a file that can be written" in done.stdout
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -4,17 +4,23 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from calling import call_c, opened
+from click.testing import CliRunner
 
 from ms_custom_ops.aclnn import interface_names, interface_of
 from ms_custom_ops.cases import smoke_cases
 from ms_custom_ops.cases.base import case_data, golden_outputs
 from ms_custom_ops.cases.data import make_arrays
+from ms_custom_ops.cli import main
 from ms_custom_ops.compiler import describe_call
 from ms_custom_ops.lower.arrays import numpy_dtype
 from ms_custom_ops.op_impl.flash_attention.golden import flash_attention, flash_attention_grad
@@ -315,3 +321,31 @@ def output_dtype(interface: Any, name: str, wanted: np.ndarray, values: dict[str
     if source is None:
         return FLOAT if name.startswith("softmax") else values["query"].dtype
     return values[source].dtype if source in values else numpy_dtype(source)
+
+
+def test_cases_run_without_python_after_compile(tmp_path):
+    """In a process of its own, whose library knows no plan yet."""
+    done = CliRunner().invoke(
+        main, ["compile", "mamba3_chunk_scan", "segsum_decay", "--soc", SOC, "--out", str(tmp_path)]
+    )
+    assert done.exit_code == 0, done.output
+    environ = {"MS_CUSTOM_OPS_CACHE_DIR": str(tmp_path), "MS_CUSTOM_OPS_PYTHON": "off", "PATH": "/nowhere"}
+    program = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import test_aclnn_c_values as t; t.alone()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env=environ, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "(1, 2, 3, 50, 50) (1, 32, 1, 1, 16)\n"), done.stdout + done.stderr
+
+
+def alone() -> None:
+    """Calls with the sizes of two cases."""
+    with opened(Path(os.environ["MS_CUSTOM_OPS_CACHE_DIR"]), python="off") as library:
+        zeros = np.zeros((1, 2, 3, 50, 50), FLOAT)
+        _, decay = call_c(library, "segsum_decay", dict(da=np.zeros((1, 2, 150), FLOAT), chunk_size=50, decay=zeros))
+        assert (decay["decay"] == np.tril(np.ones((50, 50)), -1)).all()
+        x, steps = np.zeros((1, 32, 1, 1, 16), HALF), np.zeros((1, 1, 32), FLOAT)
+        state = np.zeros((1, 1, 16, 16), FLOAT)
+        given = dict(q=x, k=x, v=x, da=steps, dt=steps, trap=steps, initial_states=state, chunk_size=16)
+        status, scan = call_c(library, "mamba3_chunk_scan", given | dict(o=x - 1, final_states=state - 1))
+        assert status == 0 and not scan["o"].any(), ctypes.string_at(library.aclGetRecentErrMsg())
+        print(decay["decay"].shape, scan["o"].shape)
