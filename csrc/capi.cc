@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "access.h"
 #include "capi_findings.h"
 #include "capi_program.h"
 #include "counter.h"
@@ -108,9 +109,12 @@ int mco_run(const mco_program* program, const mco_tensor* tensors, int n, const 
       }
       o = *options;
     }
-    if (o.mode != MCO_MODE_FAST && o.mode != MCO_MODE_CHECKED && (o.mode != MCO_MODE_COUNTED || !o.counts)) {
-      mco::fail("mco_run: mode is %d; accepted: 0 (fast), 1 (counted) with a place for the counts, 2 (checked)",
-                o.mode);
+    const bool counts = o.mode == MCO_MODE_COUNTED || o.mode == MCO_MODE_MEASURED;
+    if (o.mode != MCO_MODE_FAST && o.mode != MCO_MODE_CHECKED && !(counts && o.counts)) {
+      mco::fail(
+          "mco_run: mode is %d; accepted: 0 (fast), 1 (counted) and 3 (measured) with a place for the counts, "
+          "2 (checked)",
+          o.mode);
     }
     if (o.findings) *o.findings = nullptr;
     if (o.mode == MCO_MODE_FAST && check_runs.load(std::memory_order_relaxed)) {
@@ -215,6 +219,23 @@ int mco_program_step(const mco_program* program, int64_t step, const char** name
   if (name) *name = what;
   if (file) *file = s.loc < locations.size() ? locations[s.loc].file.c_str() : "";
   if (line) *line = s.loc < locations.size() ? locations[s.loc].line : 0;
+  return 0;
+}
+
+int mco_program_step_route(const mco_program* program, int64_t step, uint32_t* read, uint32_t* written, int32_t* pipe) {
+  if (!program || step < 0 || step >= mco_program_steps(program)) return 1;
+  const mco::Program& p = *program->program;
+  const mco::Step& s = p.stream.steps[size_t(step)];
+  if (s.what != mco::What::Instr && s.what != mco::What::Sync) return 1;
+  uint32_t from = 0, to = 0;
+  for (size_t i = 0; i < s.instr->tensors.size(); ++i) {
+    const uint32_t scope = 1u << p.buffers[s.instr->tensors[i].buffer].scope;
+    if (mco::reads(*s.instr, int(i))) from |= scope;
+    if (mco::writes(*s.instr, int(i))) to |= scope;
+  }
+  if (read) *read = from;
+  if (written) *written = to;
+  if (pipe) *pipe = mco::pipe_of(p, *s.instr);
   return 0;
 }
 

@@ -31,7 +31,7 @@ typedef struct mco_scalar {
   double f;
 } mco_scalar;
 
-enum { MCO_MODE_FAST = 0, MCO_MODE_COUNTED = 1, MCO_MODE_CHECKED = 2 };
+enum { MCO_MODE_FAST = 0, MCO_MODE_COUNTED = 1, MCO_MODE_CHECKED = 2, MCO_MODE_MEASURED = 3 };
 
 // What a checked run found.
 typedef struct mco_findings mco_findings;
@@ -39,17 +39,20 @@ typedef struct mco_findings mco_findings;
 // A null pointer stands for the defaults; set `struct_size` to sizeof(mco_options).
 typedef struct mco_options {
   uint32_t struct_size;
-  int32_t mode;           // MCO_MODE_FAST, _COUNTED or _CHECKED; other modes are refused
+  int32_t mode;           // MCO_MODE_FAST, _COUNTED, _CHECKED or _MEASURED; others are refused
   int32_t threads;        // 0: the number set by mco_set_threads
   int32_t deterministic;  // 1: atomic adds land in block order; 0: at once
   double time_limit;      // seconds; 0: the limit of mco_set_time_limit; below 0: none
   int (*poll)(void);      // null, or called every 50 ms on the calling thread: other than 0 stops the run
-  int64_t* counts;        // MCO_MODE_COUNTED: mco_program_steps numbers, to which the executions of each are added
+  int64_t* counts;        // COUNTED, MEASURED: mco_program_steps numbers, to which the executions of each are added
   mco_findings**
-      findings;         // MCO_MODE_CHECKED: the findings, to be freed; null: the first ones are the error of the run
-  int32_t events;       // MCO_MODE_CHECKED: flags between two pipes; 0: 8
-  int32_t values;       // MCO_MODE_CHECKED: 1: also results that are NaN or saturated
-  int32_t within_pipe;  // MCO_MODE_CHECKED: 1: within disable_sync only pipe_barrier orders memory within a pipe
+      findings;          // MCO_MODE_CHECKED: the findings, to be freed; null: the first ones are the error of the run
+  int32_t events;        // MCO_MODE_CHECKED: flags between two pipes; 0: 8
+  int32_t values;        // MCO_MODE_CHECKED: 1: also results that are NaN or saturated
+  int32_t within_pipe;   // MCO_MODE_CHECKED: 1: within disable_sync only pipe_barrier orders memory within a pipe
+  int64_t* nanoseconds;  // MCO_MODE_MEASURED: null, or as many numbers, to which the time of each step is added
+  int64_t* work;         // MCO_MODE_MEASURED: null, or three numbers per step: bytes read, bytes written, operations
+                         // of products
 } mco_options;
 
 // `kind`: out_of_bounds, uninitialized_read, ... (findings.cc). Files and names live as long as the program, texts as
@@ -108,6 +111,10 @@ MCO_API const char* mco_program_meta(const mco_program* program, const char* key
 MCO_API int64_t mco_program_steps(const mco_program* program);
 MCO_API int mco_program_step(const mco_program* program, int64_t step, const char** name, const char** file,
                              uint32_t* line);
+// The scopes (bit s: that with number s) of the operands that an instruction reads and of those that it writes, and the
+// number of its pipe, -1: none. Returns 1 for a step that is no instruction.
+MCO_API int mco_program_step_route(const mco_program* program, int64_t step, uint32_t* read, uint32_t* written,
+                                   int32_t* pipe);
 
 // The table of programs of this process. Putting a key that is there already keeps the first program.
 MCO_API int mco_table_put(const char* key, const uint8_t* bytes, size_t size, char* err, size_t errlen);

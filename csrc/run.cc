@@ -11,6 +11,7 @@
 #include "limits.inc"
 #include "number.h"
 #include "pool.h"
+#include "stopwatch.h"
 
 namespace mco {
 
@@ -174,6 +175,10 @@ void Run::share(const std::function<void()>& work) {
 Run::Seat Run::take_seat() {
   Seat seat;
   if (options_.mode == MCO_MODE_COUNTED) seat.observer = std::make_unique<Counter>(options_.counts);
+  if (options_.mode == MCO_MODE_MEASURED) {
+    const Measures measures{options_.counts, options_.nanoseconds, options_.work};
+    seat.observer = std::make_unique<Stopwatch>(program_, measures);
+  }
   if (check_) seat.observer = std::make_unique<Checker>(*check_, program_);
   if (source_) seat.observer = source_->make();
   const Shared shared{*order_, watch_, options_.deterministic != 0};

@@ -80,7 +80,7 @@ def call_of(op: OpSpec, case: Case, soc: str | None) -> Call:
     return describe_call(op, shapes, dtypes, attrs, soc)
 
 
-def _feed(op: OpSpec, case: Case, call: Call, program: ir.Program) -> list[Any]:
+def usual_feed(op: OpSpec, case: Case, call: Call, program: ir.Program) -> list[Any]:
     """The usual data of the op for the case."""
     from ms_custom_ops.cases.data import make_arrays
     from ms_custom_ops.cases.model import PlannedCase
@@ -111,7 +111,7 @@ def find_subject(scope: Scope, what: str, wanted: Wanted) -> Subject:
     case = chosen_case(op, wanted)
     call = call_of(op, case, wanted.soc)
     program = compile_call(call).program
-    feed = _feed(op, case, call, program) if reads_data(program) else None
+    feed = usual_feed(op, case, call, program) if reads_data(program) else None
     return Subject(f"{op.name} {case.name}", program, feed)
 
 

@@ -3,6 +3,7 @@
 
 from ms_custom_ops.engine.checked import get_check, run_checked, set_check
 from ms_custom_ops.engine.findings import Finding, Report
+from ms_custom_ops.engine.measured import StepMeasure, measure
 from ms_custom_ops.engine.native import (
     ENGINES,
     MODES,
@@ -25,12 +26,14 @@ __all__ = [
     "Finding",
     "Handle",
     "Report",
+    "StepMeasure",
     "count",
     "get_check",
     "get_num_threads",
     "isa",
     "library_path",
     "load",
+    "measure",
     "put_in_table",
     "run",
     "run_checked",

@@ -64,6 +64,8 @@ class _Options(ctypes.Structure):
         ("events", ctypes.c_int32),
         ("values", ctypes.c_int32),
         ("within_pipe", ctypes.c_int32),
+        ("nanoseconds", ctypes.c_void_p),
+        ("work", ctypes.c_void_p),
     ]
 
 
@@ -116,6 +118,16 @@ def _library() -> ctypes.CDLL:
         "mco_program_step": (
             ctypes.c_int,
             [pointer, ctypes.c_int64, ctypes.POINTER(text), ctypes.POINTER(text), ctypes.POINTER(ctypes.c_uint32)],
+        ),
+        "mco_program_step_route": (
+            ctypes.c_int,
+            [
+                pointer,
+                ctypes.c_int64,
+                ctypes.POINTER(ctypes.c_uint32),
+                ctypes.POINTER(ctypes.c_uint32),
+                ctypes.POINTER(ctypes.c_int32),
+            ],
         ),
         "mco_findings_count": (ctypes.c_int64, [pointer]),
         "mco_findings_dropped": (ctypes.c_int64, [pointer]),

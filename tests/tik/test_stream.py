@@ -169,3 +169,31 @@ def test_adds_land_in_block_order_in_every_stage():
     for n in (1, 2, 4):
         (got,) = engine.run(b.program, [feed], threads=n)
         assert got.tobytes() == want.tobytes()
+
+
+def test_measures_of_every_step():
+    """Counts as of engine.count; bytes and operations of the instructions; the results of a fast run."""
+    program = two_lines(10)
+    counts, found = engine.count(program, []), engine.measure(program, [])
+    assert sum(counts.values()) == sum(s.executed for s in found)
+    (dup,) = [s for s in found if s.name == "vector_dup"]
+    (move,) = [s for s in found if s.name == "data_move"]
+    assert (dup.read, dup.written, dup.targets, dup.executed) == (0, 15 * 256, ("ub",), 15)
+    assert (move.read, move.written, move.sources, move.targets) == (3 * 256, 3 * 256, ("ub",), ("gm",))
+    assert all(s.seconds >= 0 for s in found) and sum(s.seconds for s in found) > 0
+
+
+def test_measures_count_the_operations_of_products():
+    b = Builder()
+    left, right = b.local("left", "l0a", "float16", 512), b.local("right", "l0b", "float16", 512)
+    b.instr("mmad", [ref(b.local("out", "l0c", "float32", 256)), ref(left), ref(right)], m=16, k=32, n=16)
+    (product,) = [s for s in engine.measure(b.program, []) if s.name == "mmad"]
+    assert product.operations == 2 * 16 * 32 * 16 and set(product.sources) == {"l0a", "l0b"}
+
+
+def test_a_measured_run_fails_as_a_fast_one():
+    b = Builder()
+    u = b.local("u", "ub", "float16", 16)
+    b.instr("vector_dup", [ref(u, 16)], mask0=16, repeat=1, scalar=1.0, dst_blk=32)
+    with pytest.raises(EngineError, match=r"needs bytes \[32, 64\) of u"):
+        engine.measure(b.program, [])

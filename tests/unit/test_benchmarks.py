@@ -96,6 +96,19 @@ def test_overhead_has_a_figure_for_every_way_of_a_call(tmp_path):
     assert all(0 < least <= median for name, (least, median) in row.items() if name != "per op")
 
 
+def test_engine_gives_every_share_of_a_case(tmp_path):
+    file = tmp_path / "out.json"
+    case = "ssd_chunk_scan-8x256-H4-P32-N16-C32"
+    command = [sys.executable, BENCHMARKS / "run.py", "engine", "--case", case, "--json", file]
+    subprocess.run(command, check=True, timeout=300)
+    found = json.loads(file.read_text())
+    (row,) = found["cases"]
+    assert row["case"] == case and found["peak"]["GFLOP/s"] > 0 and found["short instruction ns"] > 0
+    assert sum(row["classes"].values()) == pytest.approx(1) == sum(row["by instruction"].values())
+    assert {"gm->l1", "l1->l0a", "l0c->gm"} <= set(row["moves"]) and all(m["MB"] > 0 for m in row["moves"].values())
+    assert row["GFLOP"] == pytest.approx(2 * 8 * 8 * 4 * 32 * (32 * (16 + 32) + 2 * 16 * 32) / 1e9, rel=0.5)
+
+
 def test_unknown_names_are_refused():
     command = [sys.executable, BENCHMARKS / "run.py", "segsum", "--impl", "nothing"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
