@@ -47,7 +47,7 @@ typedef struct mco_options {
   int64_t* counts;        // COUNTED, MEASURED: mco_program_steps numbers, to which the executions of each are added
   mco_findings**
       findings;          // MCO_MODE_CHECKED: the findings, to be freed; null: the first ones are the error of the run
-  int32_t events;        // MCO_MODE_CHECKED: flags between two pipes; 0: 8
+  int32_t events;        // MCO_MODE_CHECKED: flags between two pipes; 0, and within_pipe then: as the chip says
   int32_t values;        // MCO_MODE_CHECKED: 1: also results that are NaN or saturated
   int32_t within_pipe;   // MCO_MODE_CHECKED: 1: within disable_sync only pipe_barrier orders memory within a pipe
   int64_t* nanoseconds;  // MCO_MODE_MEASURED: null, or as many numbers, to which the time of each step is added

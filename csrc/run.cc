@@ -24,6 +24,23 @@ Registers no_registers(const Program& p) {
   return r;
 }
 
+// The events of the Program's chip and its rule of order within a pipe; of a chip that the table does not have, the
+// defaults stay.
+void take_pipe_rules(const Program& p, CheckOptions& options) {
+  static constexpr struct {
+    const char* soc;
+    int64_t events;
+    bool within_pipe;
+  } kRules[] = {
+#include "pipe_rules.inc"
+  };
+  for (const auto& rule : kRules) {
+    if (p.strings.size() < 2 || p.strings[1] != rule.soc) continue;
+    options.events = rule.events;
+    options.within_pipe = rule.within_pipe;
+  }
+}
+
 }  // namespace
 
 Run::Run(const Program& program, const mco_tensor* tensors, int n, const mco_scalar* scalars, int ns,
@@ -151,9 +168,13 @@ void Run::check_barrier_blocks(uint32_t loc) const {
 void Run::execute() {
   if (options_.mode == MCO_MODE_CHECKED) {
     CheckOptions o;
-    if (options_.events > 0) o.events = options_.events;
+    if (options_.events > 0) {
+      o.events = options_.events;
+      o.within_pipe = options_.within_pipe != 0;
+    } else {
+      take_pipe_rules(program_, o);
+    }
     o.values = options_.values != 0;
-    o.within_pipe = options_.within_pipe != 0;
     check_ = std::make_unique<CheckRun>(program_, gm_, o);
   }
   if (program_.stream.has_barrier) {

@@ -57,8 +57,9 @@ void Timer::begin(const Machine& machine) {
   flags_.clear();
   nosync_ = after_barrier_ = false;
   std::fill(std::begin(mask_), std::end(mask_), -1);
-  gm_tokens_ = l2_tokens_ = 0;  // all cores begin at once
-  tokens_at_ = moved_ = ended_ = 0;
+  gm_tokens_ = l2_tokens_ = 0;  // all cores begin at once, and what nobody took during the launch is gone
+  tokens_at_ = chip_.start;
+  moved_ = ended_ = 0;
   std::fill(shifts_.begin(), shifts_.end(), 0);
   std::fill(lives_.begin(), lives_.end(), 0);
   stage_ = 0;

@@ -10,7 +10,6 @@ import numpy as np
 from ms_custom_ops.engine import native
 from ms_custom_ops.engine.findings import Finding, Report
 from ms_custom_ops.program import ir
-from ms_custom_ops.soc import get_soc
 
 _CHECKED = 2
 
@@ -53,9 +52,6 @@ def check_arrays(
     options = native._options(_CHECKED, threads, True, time_limit)
     found = ctypes.c_void_p()
     options.findings = ctypes.cast(ctypes.byref(found), ctypes.c_void_p)
-    soc = get_soc(program.soc)
-    options.events = soc.pipe_events
-    options.within_pipe = int(soc.barrier_within_pipe)
     options.values = int(values)
     report = Report(program.name, outputs=outputs)
     handle = native.load(program.to_bytes())

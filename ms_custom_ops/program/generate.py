@@ -21,6 +21,7 @@ NOTICE = "generated from ms_custom_ops/program/isa by ms-custom-ops gen; do not 
 NAMES_FILE, ROWS_FILE, PAGE_FILE = "csrc/isa_names.inc", "csrc/isa_rows.inc", "docs/instructions.md"
 LIMITS_FILE = "csrc/limits.inc"
 OPS_FILE = "ms_custom_ops/ascendc/include/mco/ops.inc"
+PIPES_FILE = "csrc/pipe_rules.inc"
 CHIPS_FILE = "ms_custom_ops/ascendc/include_host/mco_host/chips.inc"
 
 
@@ -198,6 +199,17 @@ def chips_text() -> str:
     return "\n".join(lines) + "\n"
 
 
+def pipe_rules_text() -> str:
+    """What chips say of the order of their pipes, as initialisers of a row of run.cc."""
+    lines = [
+        "// SPDX-License-Identifier: Apache-2.0",
+        "// Generated from ms_custom_ops/soc/table.py by ms-custom-ops gen; do not edit.",
+    ]
+    for chip in map(get_soc, list_socs()):
+        lines.append(f'{{"{chip.name}", {chip.pipe_events}, {_bool(chip.barrier_within_pipe)}}},')
+    return "\n".join(lines) + "\n"
+
+
 def generate() -> dict[str, str]:
     """Text of every generated file by its path in a checkout."""
     return {
@@ -207,6 +219,7 @@ def generate() -> dict[str, str]:
         LIMITS_FILE: limits.cpp_text(),
         OPS_FILE: ops_text(),
         CHIPS_FILE: chips_text(),
+        PIPES_FILE: pipe_rules_text(),
     }
 
 

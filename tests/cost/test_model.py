@@ -127,6 +127,23 @@ def test_a_flag_nobody_set_is_counted():
     assert "1 waits for a flag that was not set" in p.text()
 
 
+def test_what_nobody_took_during_the_launch_is_gone():
+    """48 cores that read 128 KiB once: as long as GM needs for all of it."""
+
+    def build(t):
+        x = t.Tensor("float16", (48, 65536), tik.scope_gm, "x")
+        y = t.Tensor("float16", (48, 16), tik.scope_gm, "y")
+        with t.for_range(0, 48, block_num=48) as core:
+            ub = t.Tensor("float16", (65536,), tik.scope_ubuf, "ub")
+            t.data_move(ub, x[core, 0], 0, 1, 4096, 0, 0)
+            t.data_move(y[core, 0], ub, 0, 1, 1, 0, 0)
+        t.BuildCCE(kernel_name="once", inputs=[x], outputs=[y])
+
+    p = profile(_built(build))
+    after_launch = p.cycles - p.chip.values["launch_us"] * p.chip.clock_mhz
+    assert after_launch >= next(r.cycles for r in p.roofs if r.name == "GM")
+
+
 def test_cores_share_gm():
     def build(cores):
         def kernel(t):

@@ -10,7 +10,7 @@ from typing import Any
 import kit as kit_file
 import memory_faults
 import numpy as np
-import order_faults  # noqa: F401
+import order_faults
 import pytest
 import value_faults  # noqa: F401
 from kit import FAULTS, Fault, Kit
@@ -170,6 +170,28 @@ def test_findings_are_the_error_of_a_run_where_that_is_asked_for() -> None:
     finally:
         mco.set_check(before)
     assert mco.run(program, kit.feed)[0].shape == (64,)
+
+
+@pytest.mark.parametrize(("fault", "soc", "kind"), [
+    (order_faults.four_events_on_an_910a, "Ascend910A", "event_id_range"),
+    (order_faults.computed_while_the_pipe_is_at_it, "Ascend910B1", "race_pipes"),
+], ids=["events", "within_pipe"])  # fmt: skip
+@pytest.mark.parametrize("bad", [True, False], ids=["planted", "corrected"])
+def test_runs_that_name_no_mode_follow_the_rules_of_their_chip(fault: Any, soc: str, kind: str, bad: bool) -> None:
+    """Ops that MindSpore runs say nothing of the chip: the engine takes its rules from the Program."""
+    with use_soc(soc):
+        kit = Kit(bad)
+        fault(kit)
+        program = kit.build().programs[0]
+    before = mco.set_check(True)
+    try:
+        if bad:
+            with pytest.raises(EngineError, match=rf"\[{kind}\]"):
+                mco.run(program, kit.feed)
+        else:
+            mco.run(program, kit.feed)
+    finally:
+        mco.set_check(before)
 
 
 def test_a_callable_that_is_no_kernel_is_refused() -> None:
