@@ -16,7 +16,7 @@ from setuptools.command.build_ext import build_ext
 # Where the headers and the library of acl and aclnn lie in the package.
 ACL = Path("ms_custom_ops") / "aclnn" / "c" / "lib64"
 # What published link lines name besides -lascendcl; each only names the one library.
-ACL_NAMES = ("nnopbase", "opapi")
+ACL_NAMES = ("nnopbase", "opapi", "acl_op_compiler")
 NOT_ALONE = ("pymodule", "mindspore_glue")  # what needs Python or MindSpore
 
 

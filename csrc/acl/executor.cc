@@ -134,7 +134,11 @@ void run_program(const Op& op, const Plan& plan, std::vector<Shaped>& inputs, st
   for (const Shaped& x : inputs) tensors.push_back({x.data, x.bytes()});
   for (const Shaped& x : results) tensors.push_back({x.data, x.bytes()});
   char error[kErrorBytes] = "";
-  if (mco_run(plan.program, tensors.data(), int(tensors.size()), nullptr, 0, nullptr, error, sizeof error)) {
+  const int count = int(tensors.size());
+  const int failed = plan.launch
+                         ? plan.launch->run(plan.launch->ready, tensors.data(), count, error, sizeof error)
+                         : mco_run(plan.program, tensors.data(), count, nullptr, 0, nullptr, error, sizeof error);
+  if (failed) {
     refuse(ACLNN_ERR_RUNTIME_ERROR, "361001 (runtime): %s: %s", op.name, error);
   }
 }
@@ -159,7 +163,7 @@ void execute(const Executor& e) {
   }
   std::vector<Shaped> results(plan.results.size());
   std::vector<bool> in_place(plan.outputs.size(), false);
-  if (plan.program) {
+  if (plan.program || plan.launch) {
     std::vector<Shaped> inputs;
     for (const Chain& chain : plan.inputs) inputs.push_back(packed(follow(plan, chain, bound, results)));
     for (size_t i = 0; i < plan.outputs.size(); ++i) {

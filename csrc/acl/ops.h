@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of the ops: their tables are generated (ops.inc), what they do is here.
+// The functions of the ops: their tables are generated (ops.cc; for other libraries: custom.cc), what they do is here.
 #pragma once
 
 #include "common.h"
 
 namespace mco_acl {
 
-enum class Type : uint8_t { kInput, kOutput, kInts, kInt, kFloat, kBool, kText };
+enum class Type : uint8_t { kInput, kOutput, kInts, kInt, kFloat, kBool, kText, kFloats, kBools };
 
 // `name` as Python and the texts have it. `optional`: null is accepted.
 struct Param {
@@ -20,7 +20,10 @@ struct Op {
   const char* op;    // "flash_attention_score"
   const Param* params;
   int count;
+  const char* project = "";  // folder of the Ascend C project that the op is of; "": an op of this package
 };
+// Null is told from a value.
+inline bool is_pointer(Type type) { return type != Type::kInt && type != Type::kFloat && type != Type::kBool; }
 
 struct Argument {
   const void* handle = nullptr;  // of a tensor or an array; a text

@@ -94,8 +94,9 @@ void put_program(Plan& plan, const std::string& bytes) {
   plan.program = mco_table_find(plan.program_key.c_str());
 }
 
-// Whether the plan's Program is there, in memory or in the cache.
-bool find_program(Plan& plan, std::string* reason) {
+// Whether the plan's Program, or the libraries of its launch, are there, in memory or in the cache.
+bool find_program(Plan& plan, const std::string& request, std::string* reason) {
+  if (plan.launch) return load_launch(plan, request, reason);
   if (plan.program_op.empty()) return true;
   plan.program = mco_table_find(plan.program_key.c_str());
   if (plan.program) return true;
@@ -109,7 +110,7 @@ std::shared_ptr<Plan> cached(const std::string& op, const std::string& request, 
   const std::string found = entry(op, request, reason);
   if (found.empty()) return nullptr;
   auto plan = read_plan(found);
-  return current(*plan, reason) && find_program(*plan, reason) ? plan : nullptr;
+  return current(*plan, reason) && find_program(*plan, request, reason) ? plan : nullptr;
 }
 
 std::shared_ptr<Plan> asked(const std::string& op, const std::string& request, const std::string& reason) {
@@ -124,6 +125,10 @@ std::shared_ptr<Plan> asked(const std::string& op, const std::string& request, c
   }
   auto plan = read_plan(answer.plan);
   if (!plan->program_op.empty()) put_program(*plan, answer.program);
+  std::string missing;
+  if (plan->launch && !load_launch(*plan, request, &missing)) {
+    refuse(ACLNN_ERR_INNER_FIND_KERNEL_ERROR, "561003 (find kernel): %s: %s", op.c_str(), missing.c_str());
+  }
   return plan;
 }
 

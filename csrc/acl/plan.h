@@ -4,6 +4,7 @@
 
 #include "arrays.h"
 #include "../capi.h"
+#include "../launch.h"
 
 namespace mco_acl {
 
@@ -31,6 +32,19 @@ struct Weights {
   int64_t steps = 0, rows = 0;
 };
 
+// A launch of a compiled Ascend C kernel, in place of a Program (launches.cc).
+struct Launch {
+  int64_t blocks = 0, workspace = 0;  // workspace: bytes of the kernel's own
+  uint64_t key = 0;
+  int32_t inputs = 0, outputs = 0, saturate = 0, split = 0, arch = 0;
+  int64_t scopes[8] = {};
+  std::vector<int32_t> slots, copies;  // as of mco_launch
+  std::vector<std::string> libraries;  // one, or those of cube and of vector cores
+  std::string tiling;
+  const mco_launch* ready = nullptr;
+  decltype(&mco_launch_run) run = nullptr;  // of the engine that the libraries are linked with
+};
+
 struct Result {
   mco::DType dtype;
   std::vector<int64_t> shape;
@@ -53,6 +67,7 @@ struct Plan {
   std::vector<Result> results;
   std::vector<Output> outputs;
   const mco_program* program = nullptr;  // a reference; null: none is run
+  std::unique_ptr<Launch> launch;
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -64,6 +79,9 @@ struct Plan {
 std::shared_ptr<Plan> read_plan(const std::string& text);
 // The plan of a request: of this process, of the program cache, or made by Python. A failure that it tells is refused.
 std::shared_ptr<const Plan> plan_of(const std::string& op, const std::string& request);
+
+// Loads the launch of a plan, known under `key`; false with the reason when its libraries are not there.
+bool load_launch(Plan& plan, const std::string& key, std::string* reason);
 
 // What the helper process answers; refused (561003) where there is none.
 struct Answer {

@@ -181,6 +181,38 @@ Weights read_weights(Reader& r, const Plan& plan) {
   return out;
 }
 
+std::string unhex(Reader& r, const std::string& digits) {
+  std::string out;
+  const auto value = [&](char c) {
+    const char* all = "0123456789abcdef";
+    const char* at = c ? std::strchr(all, c) : nullptr;
+    if (!at) r.bad("tiling data");
+    return int(at - all);
+  };
+  if (digits.size() % 2) r.bad("tiling data");
+  for (size_t i = 0; i < digits.size(); i += 2) out += char(value(digits[i]) * 16 + value(digits[i + 1]));
+  return out;
+}
+
+std::unique_ptr<Launch> read_launch(Reader& r) {
+  auto out = std::make_unique<Launch>();
+  Launch& l = *out;
+  l.blocks = r.number(1, 65535);
+  const int64_t high = r.number(0, UINT32_MAX), low = r.number(0, UINT32_MAX);
+  l.key = uint64_t(high) << 32 | uint64_t(low);
+  l.saturate = int32_t(r.number(0, 1)), l.split = int32_t(r.number(0, 1)), l.arch = int32_t(r.number(0, 1 << 20));
+  for (int64_t& bytes : l.scopes) bytes = r.number(0, kMost);
+  l.workspace = r.number(0, kMost);
+  l.inputs = int32_t(r.number(0, 256)), l.outputs = int32_t(r.number(1, 256));
+  const int64_t slots = r.number(0, 512);
+  for (int64_t i = 0; i < slots; ++i) l.slots.push_back(int32_t(r.number(-1, l.inputs + l.outputs - 1)));
+  for (int32_t i = 0; i < l.outputs; ++i) l.copies.push_back(int32_t(r.number(-2, l.inputs - 1)));
+  l.tiling = unhex(r, r.raw(r.number(0, 1 << 20)));
+  const int64_t libraries = r.number(1, 2);
+  for (int64_t i = 0; i < libraries; ++i) l.libraries.push_back(r.raw(r.number(1, 1 << 16)));
+  return out;
+}
+
 // Constants and results that a chain names are there.
 void check_sources(Reader& r, const Plan& plan) {
   for (const Chain& chain : plan.inputs) {
@@ -189,7 +221,11 @@ void check_sources(Reader& r, const Plan& plan) {
   for (const Output& output : plan.outputs) {
     if (output.chain.source == 'r' && size_t(output.chain.number) >= plan.results.size()) r.bad("a result");
   }
-  if (plan.program_op.empty() && !plan.results.empty()) r.bad("a result without a Program");
+  if (plan.program_op.empty() == !plan.launch && !plan.results.empty()) r.bad("a result without a kernel");
+  if (plan.launch &&
+      (plan.inputs.size() != size_t(plan.launch->inputs) || plan.results.size() != size_t(plan.launch->outputs))) {
+    r.bad("a launch of other tensors");
+  }
 }
 
 }  // namespace
@@ -211,6 +247,8 @@ std::shared_ptr<Plan> read_plan(const std::string& text) {
     } else if (word == "program") {
       plan->program_op = r.word();
       plan->program_key = r.raw(r.number(1, 1 << 20));
+    } else if (word == "launch") {
+      plan->launch = read_launch(r);
     } else if (word == "constant") {
       plan->constants.push_back(read_constant(r));
     } else if (word == "trapezoid") {

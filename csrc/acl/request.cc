@@ -38,6 +38,45 @@ void add_text(std::string* out, const Op& op, const Param& param, const char* gi
   }
 }
 
+// Bytes of a path in a JSON text.
+void add_quoted(std::string* out, const char* given) {
+  for (; *given; ++given) {
+    const unsigned char c = static_cast<unsigned char>(*given);
+    if (c < 0x20 || c == '"' || c == '\\' || c == '|') {
+      *out += text("\\u%04x", c);
+    } else {
+      *out += char(c);
+    }
+  }
+}
+
+template <class T>
+std::shared_ptr<T> array_argument(const Op& op, const Param& param, const void* handle, Kind kind, const char* name) {
+  auto found = find<T>(handle, kind);
+  if (!found) {
+    refuse(ACLNN_ERR_PARAM_INVALID,
+           "161002 (invalid parameter): %s: %s is destroyed, or no acl%s; accepted: one of aclCreate%s", op.name,
+           param.name, name, name);
+  }
+  return found;
+}
+
+void add_floats(std::string* out, const std::vector<float>& values) {
+  *out += '<';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) *out += ',';
+    *out += std::isnan(values[i]) ? "nan" : text("%a", double(values[i]));
+  }
+}
+
+void add_bools(std::string* out, const std::vector<unsigned char>& values) {
+  *out += '!';
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) *out += ',';
+    *out += values[i] ? '1' : '0';
+  }
+}
+
 void add_tensor(std::string* out, const View& view) {
   *out += dtype_name(view.dtype);
   add_sizes(out, view.dims);
@@ -61,11 +100,12 @@ std::shared_ptr<Tensor> tensor_argument(const Op& op, const Param& param, const 
 void check_nulls(const Op& op, const Argument* arguments) {
   for (int i = 0; i < op.count; ++i) {
     const Param& param = op.params[i];
-    const bool pointer = param.type <= Type::kInts || param.type == Type::kText;
-    if (!pointer || param.optional || arguments[i].handle) continue;
-    const char* accepted = param.type == Type::kText   ? "a text"
-                           : param.type == Type::kInts ? "an aclIntArray"
-                                                       : "a tensor";
+    if (!is_pointer(param.type) || param.optional || arguments[i].handle) continue;
+    const char* accepted = param.type == Type::kText     ? "a text"
+                           : param.type == Type::kInts   ? "an aclIntArray"
+                           : param.type == Type::kFloats ? "an aclFloatArray"
+                           : param.type == Type::kBools  ? "an aclBoolArray"
+                                                         : "a tensor";
     refuse(ACLNN_ERR_PARAM_NULLPTR, "161001 (null pointer): %s: %s is null; accepted: %s", op.name, param.name,
            accepted);
   }
@@ -84,7 +124,13 @@ std::string request_of(const Op& op, const Argument* arguments, std::vector<View
   out.reserve(512);
   out += "{\"aclnn\":1,\"op\":\"aclnn_";
   out += op.op;
-  out += "\",\"soc\":\"" + soc + "\"}|";
+  out += "\",\"soc\":\"" + soc + "\"";
+  if (*op.project) {
+    out += ",\"project\":\"";
+    add_quoted(&out, op.project);
+    out += '"';
+  }
+  out += "}|";
   const bool deterministic = deterministic_asked();
   for (int i = 0; i < op.count; ++i) {
     const Param& param = op.params[i];
@@ -118,16 +164,25 @@ std::string request_of(const Op& op, const Argument* arguments, std::vector<View
           out += '-';
           break;
         }
-        const auto array = find<IntArray>(given.handle, Kind::kIntArray);
-        if (!array) {
-          refuse(ACLNN_ERR_PARAM_INVALID,
-                 "161002 (invalid parameter): %s: %s is destroyed, or no aclIntArray; accepted: "
-                 "one of aclCreateIntArray",
-                 op.name, param.name);
-        }
-        add_sizes(&out, array->values);
+        add_sizes(&out, array_argument<IntArray>(op, param, given.handle, Kind::kIntArray, "IntArray")->values);
         break;
       }
+      case Type::kFloats:
+        if (!given.handle) {
+          out += '-';
+        } else {
+          const auto array = array_argument<FloatArray>(op, param, given.handle, Kind::kFloatArray, "FloatArray");
+          add_floats(&out, array->values);
+        }
+        break;
+      case Type::kBools:
+        if (!given.handle) {
+          out += '-';
+        } else {
+          const auto array = array_argument<BoolArray>(op, param, given.handle, Kind::kBoolArray, "BoolArray");
+          add_bools(&out, array->values);
+        }
+        break;
       case Type::kInt:
         out += "=" + std::to_string(given.i);
         break;

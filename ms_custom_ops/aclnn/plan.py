@@ -9,6 +9,9 @@ cache: a JSON head, "|", and the parameters in order, separated by ";":
     float16[1,2]          a tensor; float16[1,2]:s one that is not contiguous
     [1,2,3]               integers
     =5  ~0x1.8p+1  ?1  "TND   an int, a float, a bool, a text (percent-encoded)
+    <0x1p+0,nan  !1,0     floats and bools, of ops of projects
+
+The head of an op of an Ascend C project names its folder (aclnn/custom.py).
 
 A plan is lines of words, read by csrc/acl/plan.cc. Chains are written as
 ``<source> <dtype> <rank> <size>... <number of steps> <step>...``; sources are p<parameter>, c<constant>, m<tensor made
@@ -28,18 +31,21 @@ from urllib.parse import unquote
 import numpy as np
 
 import ms_custom_ops
+from ms_custom_ops.aclnn import custom
 from ms_custom_ops.aclnn.interface import ATTRIBUTE, LENGTHS, Interface, LoweredJob, ProgramJob
 from ms_custom_ops.aclnn.sparse_grad import ValidatedJob
-from ms_custom_ops.aclnn.status import SUCCESS, told
+from ms_custom_ops.aclnn.status import DEFAULT_STATUS, SUCCESS, StatusError, told
 from ms_custom_ops.aclnn.tensors import Shaped
 from ms_custom_ops.cache import default_cache
 from ms_custom_ops.compiler import Call, CompiledOp
-from ms_custom_ops.errors import MsCustomOpsError, OpArgumentError, describe
+from ms_custom_ops.errors import AscendcBuildError, AscendcError, MsCustomOpsError, OpArgumentError, describe
 from ms_custom_ops.lower.steps import Chain, Computed, Steps, load, of_zeros
 from ms_custom_ops.soc import use_soc
 from ms_custom_ops.sources import sources_of
 
 VERSION = 1
+CUSTOM = "cust_"
+"""In front of the name of an op of a project."""
 FIND_KERNEL = 561003
 """Status of a call for which C has no kernel."""
 _ROOMS = ("aclnn", "lower")
@@ -82,6 +88,10 @@ def _value(text: str) -> Any:
         return rest == "1"
     if mark == '"':
         return unquote(rest)
+    if mark == "<":
+        return [float.fromhex(n) for n in rest.split(",") if n]
+    if mark == "!":
+        return [n == "1" for n in rest.split(",") if n]
     dtype, _, dims = text.partition("[")
     sizes, _, form = dims.partition("]")
     return Shaped(tuple(int(n) for n in sizes.split(",") if n), dtype, form != ":s")
@@ -133,16 +143,28 @@ def make_plan(request: str, interface_of: Any) -> Plan:
     """
     about, values = read_request(request)
     op = about["op"].removeprefix("aclnn_")
-    interface = interface_of(op)
+    project = about.get("project")
+    interface = None if project else interface_of(op)
+    name, status = (interface.name, interface.status) if interface else (op.removeprefix(CUSTOM), DEFAULT_STATUS)
     try:
         with use_soc(about["soc"]):
-            plan = _plan(interface, values)
+            plan = _plan(interface, values) if interface else _custom_plan(project, about["soc"], op, values)
     except NotFromC as error:
         return Plan(_failed(FIND_KERNEL, f"{FIND_KERNEL} (find kernel): {error}"))
+    except AscendcBuildError as error:
+        return Plan(_failed(FIND_KERNEL, f"{FIND_KERNEL} (find kernel): {name}: {error}"))
+    except AscendcError as error:  # of the project's host functions
+        return Plan(_failed(*told(name, StatusError("tiling", str(error)), status)))
     except Exception as error:  # a C interface: whatever a caller passes ends in a status
-        return Plan(_failed(*told(interface.name, error, interface.status)))
+        return Plan(_failed(*told(name, error, status)))
     default_cache().put(entry_op(op), request, plan.text)
     return plan
+
+
+def _custom_plan(project: str, soc: str, op: str, values: Sequence[Any]) -> Plan:
+    found = custom.op_of(project, soc, op.removeprefix(CUSTOM))
+    lines = [f"plan {VERSION}", f"status {SUCCESS} 0", "", *custom.plan_lines(found, project, values)]
+    return _done(lines, None)
 
 
 def _failed(status: int, text: str) -> bytes:

@@ -130,8 +130,7 @@ def make_item(request: str) -> tuple[Made | None, str]:
     status, _, rest = plan.text.decode(errors="replace").partition("\n")[2].partition("\n")
     if not status.startswith("status 0 "):
         return None, rest.strip()
-    spec = interface_of(about["op"].removeprefix(entry_op(""))).spec.name
-    return (about["op"], request, plan.text, spec, plan.key, plan.program), ""
+    return (about["op"], request, plan.text, _program_op(about), plan.key, plan.program), ""
 
 
 def make_plans(
@@ -176,9 +175,15 @@ def _current(cache: ProgramCache, request: str) -> bool:
         digest, _, path = line.partition(" ")
         if not Path(path).is_file() or hashlib.sha256(Path(path).read_bytes()).hexdigest() != digest:
             return False
-    spec = interface_of(about["op"].removeprefix(entry_op(""))).spec.name
-    key = _block(text, f"program {spec}")
-    return not key or cache.get(spec, key) is not None
+    if "project" in about:
+        return False  # its kernels are kept beside the cache: the plan is made again, which builds those that are gone
+    key = _block(text, f"program {_program_op(about)}")
+    return not key or cache.get(_program_op(about), key) is not None
+
+
+def _program_op(about: Mapping[str, str]) -> str:
+    """The op whose Program a plan runs, "" of an op of a project."""
+    return "" if "project" in about else interface_of(about["op"].removeprefix(entry_op(""))).spec.name
 
 
 def _block(plan: bytes, word: str) -> str:
@@ -201,7 +206,7 @@ def read_calls(path: Path) -> Iterator[str]:
             continue
         try:
             about, _ = read_request(line)
-            known = about["op"].removeprefix(entry_op("")) in interface_names()
+            known = "project" in about or about["op"].removeprefix(entry_op("")) in interface_names()
         except (ValueError, KeyError, TypeError, AttributeError):
             known = False
         if not known:

@@ -25,10 +25,16 @@ def root() -> Path:
 @click.option("--pkg-config", "pkgconfig", is_flag=True, help="The folder of ms_custom_ops_aclnn.pc.")
 @click.option("--plan", "requests", multiple=True, metavar="REQUEST",
               help="Make the kernel of a call that an error of the C library names (repeatable).")  # fmt: skip
+@click.option("--project", type=click.Path(exists=True, file_okay=False, path_type=Path), default=None,
+              help="Folder of an Ascend C project: libcust_opapi.so and headers of its ops go to --out.")  # fmt: skip
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=None,
+              help="Folder that ASCEND_OPP_PATH will name, for --project.")  # fmt: skip
+@click.option("--vendor", default="customize", show_default=True, help="Name of the vendor's folder, for --project.")
 @click.option("--serve", is_flag=True, hidden=True)  # the C library's own use
 def command(
-    cflags: bool, libs: bool, folder: bool, cmake: bool, pkgconfig: bool, requests: tuple[str, ...], serve: bool
-) -> None:
+    cflags: bool, libs: bool, folder: bool, cmake: bool, pkgconfig: bool, requests: tuple[str, ...],
+    project: Path | None, out: Path | None, vendor: str, serve: bool,
+) -> None:  # fmt: skip
     """Flags and folders for C++ programs that call acl and aclnn (docs/aclnn_c.md).
 
     \b
@@ -36,6 +42,7 @@ def command(
       g++ program.cpp $(ms-custom-ops aclnn --cflags --libs) -o program
       cmake -S . -B build -DCMAKE_PREFIX_PATH=$(ms-custom-ops aclnn --cmake)
       ASCEND_HOME_PATH=$(ms-custom-ops aclnn --root) cmake -S . -B build
+      ms-custom-ops aclnn --project AddCustom --out opp
     """
     if serve:
         _serve()
@@ -43,13 +50,19 @@ def command(
     if requests:
         _make(requests)
         return
+    if (project is None) != (out is None):
+        raise click.UsageError("--project and --out go together; accepted: --project FOLDER --out FOLDER")
     lib = root() / "lib64"
-    if not (cflags or libs or folder or cmake or pkgconfig):
-        raise click.UsageError("nothing asked for; accepted: --cflags, --libs, --root, --cmake, --pkg-config")
-    if (libs or folder or cmake or pkgconfig) and not (lib / "libascendcl.so").is_file():
+    if not (cflags or libs or folder or cmake or pkgconfig or project):
+        raise click.UsageError(
+            "nothing asked for; accepted: --cflags, --libs, --root, --cmake, --pkg-config, --project"
+        )
+    if (project or libs or folder or cmake or pkgconfig) and not (lib / "libascendcl.so").is_file():
         raise click.ClickException(
             f"{lib / 'libascendcl.so'} was not built: install a C++17 compiler (g++) and install ms_custom_ops again"
         )
+    if project is not None and out is not None:
+        _build(project.absolute(), out.absolute() / "vendors" / vendor / "op_api")
     words = []
     if cflags:
         words.append(f"-I{root() / 'include'}")
@@ -61,7 +74,38 @@ def command(
         words.append(str(lib / "cmake"))
     if pkgconfig:
         words.append(str(lib / "pkgconfig"))
-    click.echo(" ".join(words))
+    if words:
+        click.echo(" ".join(words))
+
+
+def _build(project: Path, api: Path) -> None:
+    """libcust_opapi.so and headers of the ops of a project; those that C cannot call are told."""
+    from ms_custom_ops.aclnn import custom
+    from ms_custom_ops.ascendc import load_project
+    from ms_custom_ops.errors import AscendcError
+
+    ops = {}
+    for name, op in load_project(project).all().items():
+        try:
+            custom.parameters(op)
+        except AscendcError as error:
+            click.echo(f"left out: {error}", err=True)
+            continue
+        ops[name] = op
+    if not ops:
+        raise click.ClickException(f"{project} has no op that C can call")
+    include, lib = api / "include", api / "lib"
+    for made in (include, lib):
+        made.mkdir(parents=True, exist_ok=True)
+    for op in ops.values():
+        (include / f"aclnn_{op.definition.entry}.h").write_text(custom.library_header(op))
+    source = lib / "cust_opapi.cpp"
+    source.write_text(custom.library_source(ops, project))
+    custom.compile_library(source, include, root(), lib / "libcust_opapi.so")
+    source.unlink()
+    for name, op in ops.items():
+        click.echo(f"{name}: {include / f'aclnn_{op.definition.entry}.h'}")
+    click.echo(f"{lib / 'libcust_opapi.so'}")
 
 
 def _make(requests: tuple[str, ...]) -> None:
