@@ -75,13 +75,31 @@ MCO_INLINE void piece(uint8_t* out, const uint8_t* d, const uint8_t* a, const ui
   Tr::store(out, Op::template run<Tr>(vd0, va, vb, s, sat, sh), sat);
 }
 
+// What of `n` elements is done in another way than register by register; returns their number.
+template <class Tr, class Op>
+struct Whole {
+  MCO_INLINE int64_t run(uint8_t*, const uint8_t*, int64_t) { return 0; }
+};
+#if MCO_W == 8
+template <>
+struct Whole<Float32<8>, OpExp> {
+  MCO_INLINE int64_t run(uint8_t* d, const uint8_t* a, int64_t n) {
+    constexpr int64_t kFew = 32;  // are faster in one pass
+    if (n < kFew) return 0;
+    const int64_t done = n / 8 * 8;
+    LongExp::run((float*)d, (const float*)a, done);
+    return done;
+  }
+};
+#endif
+
 // `n` elements from the start of the addresses, fewer than a SIMD register more than needed are read.
 template <class Tr, class Op>
 MCO_INLINE void run_span(uint8_t* d, const uint8_t* a, const uint8_t* b, int64_t n, typename Tr::v s, bool sat,
                          Shift<Tr> sh) {
   constexpr int64_t kStep = Tr::kLanes * Tr::kBytes, kUnrolled = 8 * Tr::kLanes;
   const int64_t bytes = n * Tr::kBytes;
-  int64_t at = 0;
+  int64_t at = Whole<Tr, Op>::run(d, a, n) * Tr::kBytes;
   if (n > kUnrolled) {  // the loop costs as much as one register's work
     for (; at + 4 * kStep <= bytes; at += 4 * kStep) {
       MCO_UNROLL
