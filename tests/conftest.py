@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +18,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "nightly: a long grid or property test; scripts/test.sh runs it only with -m nightly"
     )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """What collection made lives to the end, and MindSpore collects garbage before it compiles a graph: without this,
+    every one of its collections looks at half a million objects, which takes as long as a small graph's own work."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

@@ -100,9 +100,9 @@ def unrolled(count: int) -> None:
 
 def test_hundred_thousand_instructions_in_three_seconds() -> None:
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.process_time()
+    start = time.thread_time()  # of this thread alone: whatever else the process and the machine do
     program = trace(unrolled, 100_000, soc="Ascend910A")
-    seconds = time.process_time() - start
+    seconds = time.thread_time() - start
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory) / 1024
     assert len(program.body) == 100_000 + 2
     assert seconds <= 3, f"{seconds:.2f} s"
