@@ -89,11 +89,16 @@ void Checked::meet(Barrier which, int64_t core, bool everyone) {
 
 void Checked::leave(Barrier which, int64_t core) { order_.learn(core, meetings_[which].met); }
 
-void Checked::take_flag(int core, int id, int mode, int source) {
+Pipes::Clock Checked::take_flag(int core, int id, int mode, int source) {
   auto& told = flags[{core, id, mode, source}];
-  if (told.empty()) return;
+  Pipes::Clock own{};
+  if (told.empty()) return own;
+  for (const auto& [of, clock] : told.front()) {
+    if (of == core) own = clock;
+  }
   order_.learn(core, told.front());
   told.pop_front();
+  return own;
 }
 
 void Checked::finish(bool all_ended) { run_->finish(gm_, all_ended && complete_); }

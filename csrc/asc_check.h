@@ -35,7 +35,8 @@ class Checked {
   void arrive(Barrier which, int64_t core, const GmOrder::Known& known);
   void meet(Barrier which, int64_t core, bool everyone);  // the last one has arrived
   void leave(Barrier which, int64_t core);
-  void take_flag(int core, int id, int mode, int source);
+  // Gives what the core that set the flag had been told of the waiting core's own pipes.
+  Pipes::Clock take_flag(int core, int id, int mode, int source);
   std::map<std::array<int, 4>, std::deque<GmOrder::Known>> flags;  // by waiting core, flag, mode, setting core
   std::unordered_map<const void*, GmOrder::Known> words;           // in GM, as who set them last left them
 

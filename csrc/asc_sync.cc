@@ -67,7 +67,10 @@ bool Launch::take_cross(int core, int id, bool take) {
     if (!std::all_of(sources.begin(), sources.end(), [&](int source) { return found->second[source] > 0; })) continue;
     for (int source : sources) {
       found->second[source] -= take;
-      if (take && checked) checked->take_flag(core, id, mode, source);
+      if (!take || !checked) continue;
+      // What its own pipes had done when it told the other core is over: the scalar unit has waited, and issues later.
+      const mco::Pipes::Clock own = checked->take_flag(core, id, mode, source);
+      if (cores[size_t(core)]->checker) cores[size_t(core)]->checker->pipes().join(0, own);
     }
     return true;
   }

@@ -25,6 +25,7 @@ CALLS = {**calls_vector.CALLS, **calls_other.CALLS}
 ROOM = {ir.UB: "ubBuf", ir.L1: "l1Buf", ir.L0A: "l0aBuf", ir.L0B: "l0bBuf", ir.L0C: "l0cBuf"}
 """Name of the TBuf that holds all tensors of a memory."""
 _WIDTH, _TEXT = 120, 46
+_FLAG_WIDTH = 160  # of a line of flags: statements with the kernel's line beside them are as long
 _FLAGS = re.compile(r"(?:(?:CrossCore)?(?:Set|Wait)Flag(?:<[^>]*>)?\([^()]*\);\s*)+")
 _KEPT, _MERGED = 0, 8  # bytes of the special register: what vreduce kept, what vmrgsort took of each list
 
@@ -181,6 +182,12 @@ class Body:
         return s.threads > 1 and any(isinstance(x, ir.Alloc) and len(x.buffer.addresses) > 1 for x in ir.walk(s.body))
 
     def branch(self, s: ir.If, word: str) -> None:
+        if not word and self._sets_a_number(s):
+            only = s.then[0]
+            value = self.writer.text(only.value, self.program.registers[only.register].dtype)
+            text = f"{self.registers[only.register]} = {value};"
+            self.put(f"if ({self.writer.text(s.cond, 'bool')}) {{ {text} }}", s.loc)
+            return
         self.put(f"{word}if ({self.writer.text(s.cond, 'bool')}) {{", s.loc)
         self.block(s.then)
         if len(s.orelse) == 1 and isinstance(s.orelse[0], ir.If):
@@ -190,6 +197,13 @@ class Body:
             self.put("} else {")
             self.block(s.orelse)
         self.put("}")
+
+    def _sets_a_number(self, s: ir.If) -> bool:
+        """Whether a branch does no more than that, so that it has room on one line."""
+        only = s.then[0] if len(s.then) == 1 and not s.orelse else None
+        if not isinstance(only, ir.Assign) or id(s.then) in self.declarations.ahead:
+            return False
+        return only.register not in self.declarations.at_assignment.get(id(only), ())
 
     def assignment(self, s: ir.Assign | ir.Load) -> None:
         register = self.program.registers[s.register]
@@ -303,7 +317,7 @@ class Body:
             event = f"{wait.before[1]}_{wait.after[1]}"
             text = f"{'Set' if s.sets else 'Wait'}Flag<HardEvent::{event}>({self._event(s)});"
         last = self.lines[-1] if self.lines else ""
-        if _FLAGS.fullmatch(last.strip()) and len(last) + len(text) < _WIDTH:
+        if _FLAGS.fullmatch(last.strip()) and len(last) + len(text) < _FLAG_WIDTH:
             self.lines[-1] = f"{last} {text}"
             return
         self.put(text)

@@ -48,13 +48,15 @@ class Parts:
     waits: list[Wait]
 
 
-def parts_of(program: ir.Program) -> Parts:
-    """The parts of a Program. Those of a core that has no instruction of its own are left out."""
+def parts_of(program: ir.Program, statements: list | None = None) -> Parts:
+    """The parts of a Program, of ``statements`` in place of its own where there are some. Those of a core that has no
+    instruction of its own are left out."""
+    whole = program.body if statements is None else statements
     posted: dict[int, int] = {}  # loads whose number the cube part needs -> place in the mailbox
     while True:
         cores: dict[int, str] = {}
         mailbox = _mailbox(program, len(posted)) if posted else None
-        body = _with_mailbox(program.body, posted, mailbox, cores)
+        body = _with_mailbox(whole, posted, mailbox, cores)
         accesses = Accesses(program, cores)
         order = Order(accesses, body)
         flagged = _with_flags(body, order, Numbers(), cores)

@@ -11,6 +11,7 @@ from ms_custom_ops.exporter.body import ROOM, Body
 from ms_custom_ops.exporter.cores import MAILBOX, Parts, parts_of
 from ms_custom_ops.exporter.expressions import CPP
 from ms_custom_ops.exporter.helpers import text_of
+from ms_custom_ops.exporter.holds import written_out
 from ms_custom_ops.exporter.scopes import Names, identifier
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.cores import CUBE, VECTOR
@@ -114,7 +115,7 @@ class _Case:
         if blocks is None:
             raise ExportError(f"{program.name}: the number of blocks is known only at run time; accepted: known "
                               "while tracing")  # fmt: skip
-        parts = parts_of(program)
+        parts = parts_of(program, written_out(program))
         self.offsets, size = self._workspace(parts, blocks)
         mixed = len(parts.bodies) == 2
         self.facts = CaseFacts(blocks, size, self._kind(parts), waits=len(parts.waits))
@@ -170,7 +171,7 @@ class _Case:
         given = [f"scalars.{self.program.registers[i].name}" for i in scalars]
         call = f"{title}({', '.join(['pipe', *used, *(['user'] if works else []), *given])});"
         if mixed:
-            self.calls += [f"if ASCEND_IS_{'AIC' if core == CUBE else 'AIV'} {{", f"    {call}", "}"]
+            self.calls.append(f"if ASCEND_IS_{'AIC' if core == CUBE else 'AIV'} {{ {call} }}")
         else:
             self.calls.append(call)
         return "\n".join([*lines, *part.lines, "}", ""])

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import ms_custom_ops as mco
-from ms_custom_ops import engine
+from ms_custom_ops import ascendc, engine
 from ms_custom_ops.cases import smoke_cases
 from ms_custom_ops.cases.data import make_arrays
 from ms_custom_ops.cli import main
@@ -22,6 +22,7 @@ from ms_custom_ops.exporter import op_subject, program_subject, write
 from ms_custom_ops.exporter.cores import parts_of
 from ms_custom_ops.exporter.flagged import flagged
 from ms_custom_ops.exporter.proof import prove, prove_kernel
+from ms_custom_ops.lower.arrays import numpy_dtype
 from ms_custom_ops.lower.run import kernel_array
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.isa import PIPES
@@ -29,6 +30,9 @@ from ms_custom_ops.program.text import parse
 from ms_custom_ops.registry import get_op, load_registry
 
 CHIPS = ("Ascend310P3", "Ascend910B1")
+MIXED = ("flash_attention", "flash_attention_grad", "mamba3_chunk_scan", "mamba3_chunk_scan_grad", "lightning_indexer",
+         "sparse_flash_attention", "sparse_flash_attention_grad", "sparse_lightning_indexer_grad_kl_loss",
+         "ssd_chunk_scan", "ssd_chunk_scan_grad")  # fmt: skip
 compiled = pytest.mark.skipif(not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="no C++ compiler")
 
 
@@ -308,6 +312,51 @@ def test_the_page_shows_what_is_exported(tmp_path):
     assert shown(page.read_text()) == shown(result.kernel.read_text())
 
 
-def test_flash_attention_is_short_enough_to_read():
-    pages = Path(__file__).parents[2] / "docs" / "export"
-    assert len((pages / "flash_attention_310p3.cpp").read_text().splitlines()) <= 400
+@pytest.mark.parametrize("chip", ["310p3", "910b1"])
+def test_flash_attention_is_short_enough_to_read(chip):
+    page = Path(__file__).parents[2] / "docs" / "export" / f"flash_attention_{chip}.cpp"
+    assert len(page.read_text().splitlines()) <= 400
+
+
+def checked_squared(source: Path, workspace: int) -> list[str]:
+    """Kinds of findings of the mixed kernel in a checked run."""
+    rng = np.random.default_rng(0)
+    left, right = (rng.standard_normal(shape).astype(np.float16) for shape in ((2, 256), (16, 16)))
+    out = np.zeros((2, 256), np.float32)
+    kernel = ascendc.build(source, entry="squared", soc="Ascend910B1", optimize=False)
+    report = kernel.check(1, left, right, out, outputs=[out], tiling=bytes(8), tiling_key=1, workspace=workspace)
+    return sorted({finding.kind for finding in report.findings})
+
+
+@compiled
+def test_the_ascendc_checker_misses_no_flag_of_a_mixed_kernel(tmp_path):
+    """The cube has no flag between its first product and the operands of the second: the flag of the vector core comes
+    round after both."""
+    result = exported(kernels.squared, "Ascend910B1", tmp_path)
+    assert prove_kernel(result.kernel, "squared", result.subject.cases[0].program, result.facts["traced"]) == ""
+    text = result.kernel.read_text()
+    assert text.count("SetFlag<HardEvent::M_MTE1>") == 1  # of the last round's second product
+    assert checked_squared(result.kernel, result.facts["traced"].workspace) == []
+    for flag in ("CrossCoreWaitFlag", "MTE1_M"):
+        result.kernel.write_text(re.sub(rf"(?:\w+Flag<HardEvent::{flag}>|{flag})\([^()]*\);", "", text))
+        found = checked_squared(result.kernel, result.facts["traced"].workspace)
+        assert {"race_pipes", "race_cores"} & set(found), flag
+
+
+@compiled
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", MIXED)
+def test_mixed_exports_in_a_checked_run(name, tmp_path):
+    """Every mixed op, in its first cases, as the Ascend C checker sees it."""
+    subject = op_subject(get_op(name), "Ascend910B1")
+    result = write(subject, tmp_path / "out")
+    kernel = ascendc.build(result.kernel, entry=subject.entry, soc="Ascend910B1", optimize=False)
+    planned = {case.name: case for case in smoke_cases(get_op(name), "Ascend910B1")}
+    for key, (case, facts) in enumerate(zip(subject.cases, result.facts.values(), strict=True), 1):
+        arrays = make_arrays(planned[case.name])
+        given = {t.name: np.ascontiguousarray(arrays[t.name]) for t in case.inputs}
+        made = {t.name: np.zeros(t.shape, numpy_dtype(t.dtype)) for t in case.outputs}
+        entries = [*(given.get(p.name) for p in subject.inputs), *(made.get(p.name) for p in subject.outputs)]
+        report = kernel.check(facts.blocks, *entries, outputs=list(made.values()), tiling=bytes(8), tiling_key=key,
+                              workspace=facts.workspace)  # fmt: skip
+        assert not report.findings, f"{case.name}: {report}"
