@@ -4,20 +4,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from ms_custom_ops import tik
+import numpy as np
+
+from ms_custom_ops import ascendc, tik
+from ms_custom_ops.cost import CostChip, Profile
 from ms_custom_ops.program import ir
 from ms_custom_ops.tik.trace import trace
 
-KIB = 1024
+KIB, MI = 1024, 1 << 20
 FULL = 8  # blocks of a repeat
 
 
 def traced(build: Callable[[Any], None], soc: str) -> ir.Program:
     """The Program of ``build(tik_instance)`` on a chip."""
     return trace(lambda: build(tik.Tik()), soc=soc)
+
+
+@dataclass(frozen=True)
+class Queued:
+    """z = x + y over float16 in Ascend C, through queues of one block. A part of the tiles is computed, for the rest of
+    ``elements`` its time after the launch is taken again."""
+
+    elements: int
+    tile: int
+    cores: int
+
+    def profile(self, chip: CostChip) -> tuple[Profile, float]:
+        """The profile of the part, and microseconds of the whole."""
+        kernel = ascendc.build(Path(__file__).with_suffix(".cpp"), "queued", chip.soc.name)
+        count = max(2 * MI // (self.tile * self.cores), 1)
+        x, y = (np.ones(count * self.tile * self.cores, np.float16) for _ in range(2))
+        p = kernel.profile(self.cores, x, y, np.empty_like(x), count, self.tile, chip=chip, traced_blocks=0)
+        launch = chip.values["launch_us"]
+        return p, launch + (p.us - launch) * self.elements / x.size
 
 
 def adds(

@@ -6,7 +6,8 @@
 
 ``attention`` sets the kernels of flash_attention beside a plain FlashAttention-2 schedule: the same instructions on
 blocks of 128 x 128 (where those do not fit the chip, on the largest that do), each after the one before it. ``ops`` has
-the other ops at sizes as they are used, with the roof of the chip that is nearest.
+the other ops at sizes as they are used, with the roof of the chip that is nearest; ``ascendc`` sets Ascend C kernels
+beside the TIK kernels of the same ops.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 import click
 
+from ms_custom_ops.commands._launches import profile_op
 from ms_custom_ops.commands._subject import Wanted, find_subject
 from ms_custom_ops.compiler import compile_call, describe_call
 from ms_custom_ops.cost import Profile, cost_chip, profile
@@ -106,7 +108,39 @@ def op_rows() -> list[dict[str, Any]]:
     return rows
 
 
-SETS = {"attention": attention_rows, "ops": op_rows}
+ATTENTION = "B=1,N1=8,N2=8,S1={n},S2={n},D=64"
+PAIRS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
+    ("flash_attention", "causal_small", ATTENTION.format(n=1024), ("sparse_mode=0",)),
+    ("flash_attention", "causal_small", ATTENTION.format(n=1024), ("sparse_mode=3",)),
+    ("flash_attention_grad", "causal_small", ATTENTION.format(n=1024), ("sparse_mode=0",)),
+    *(("bwd_segsum_dadt", "one_chunk", f"B=1,H=4,N={2048 // c},C={c}", (f"chunk_size={c}",)) for c in (16, 64, 128)),
+    ("rms_norm", "rows", "M=2048,N=4096", ()),
+    ("rms_norm_grad", "rows", "M=2048,N=4096", ()),
+)
+"""Ops with both kernels, as :data:`OPS`; rms_norm is that of examples/user_ops."""
+
+
+def pair_rows() -> list[dict[str, Any]]:
+    """The Ascend C kernel of an op beside its TIK kernel."""
+    scope, soc = Scope(folders=(Path(__file__).parents[1] / "examples" / "user_ops",)), "Ascend910B1"
+    scope.registry()
+    rows = []
+    for op, case, shape, attrs in PAIRS:
+        wanted = Wanted(case, soc, (shape,), attrs)
+        subject = find_subject(scope, op, wanted)
+        tik = profile(subject.program, subject.feed, chip=cost_chip(soc), traced_blocks=0)
+        ascendc = profile_op(scope, op, wanted, None, 0)
+        busiest = [max(p.pipes, key=lambda x: x.utilisation) for p in (tik, ascendc)]
+        rows.append(
+            {"op": op, "sizes": " ".join((shape, *attrs)), "tik": round(tik.cycles), "ascendc": round(ascendc.cycles),
+             "ascendc/tik": round(ascendc.cycles / tik.cycles, 2), "cores": f"{tik.cores}, {ascendc.cores}",
+             "busiest": ", ".join(f"{x.name} {x.utilisation:.0%}" for x in busiest),
+             "waits": "; ".join(f"{pipe} {why} {c:,.0f}" for pipe, why, c in ascendc.stalls()[:2])}
+        )  # fmt: skip
+    return rows
+
+
+SETS = {"attention": attention_rows, "ops": op_rows, "ascendc": pair_rows}
 
 
 def report(json_file: Path | None, only: tuple[str, ...]) -> None:

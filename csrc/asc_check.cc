@@ -7,13 +7,7 @@ namespace mco::asc {
 
 Checked::Checked(const mco_asc_launch& spec, const std::vector<std::unique_ptr<Home>>& gm,
                  std::vector<std::string> titles)
-    : shared_(std::make_shared<Tables>()),
-      program_(shared_->program),
-      titles_(std::move(titles)),
-      order_(program_, titles_),
-      saturate_(spec.saturate != 0),
-      split_(spec.split != 0) {
-  program_.locations.resize(1);  // 0: nobody knows
+    : titles_(std::move(titles)), order_(program_, titles_), saturate_(spec.saturate != 0), split_(spec.split != 0) {
   for (const auto& home : gm) {
     const uint32_t number = number_of(*home);
     gm_.push_back({home->base, home->bytes});
@@ -36,37 +30,6 @@ std::unique_ptr<Core> Checked::make_core(const int64_t (&bytes)[kScopes]) {
       bytes, saturate_, [this](const Program& p) { return std::make_unique<Checker>(*run_, p); }, split_);
   core->follow(program_);
   return core;
-}
-
-uint32_t Checked::place(const Place& place) {
-  if (!place.file) return 0;
-  const auto [at, fresh] = places_.try_emplace({place.file, place.line}, uint32_t(program_.locations.size()));
-  if (fresh) {
-    program_.locations.push_back({Name(shared_->names.emplace_back(place.file)), place.line});
-  }
-  return at->second;
-}
-
-uint32_t Checked::number_of(const Home& home) {
-  if (home.number != kNone) return home.number;
-  const MemorySpan memory{home.base, home.bytes, home.address, home.name.c_str(), Scope(home.scope)};
-  return home.number = number_of(memory, home.queue ? home.queue->made : Place());
-}
-
-uint32_t Checked::number_of(const MemorySpan& memory, const Place& made) {
-  const int64_t address = memory.scope == GM ? int64_t(reinterpret_cast<uintptr_t>(memory.base)) : memory.address;
-  const uint32_t next = uint32_t(program_.buffers.size());
-  const auto [at, fresh] =
-      buffers_.try_emplace(std::make_tuple(std::string(memory.name), int(memory.scope), address, memory.bytes), next);
-  if (!fresh) return at->second;
-  Buffer b;
-  b.name = Name(shared_->names.emplace_back(memory.name));
-  b.scope = memory.scope;
-  b.address = memory.address;
-  b.size_bytes = memory.bytes;
-  b.loc = place(made);
-  program_.buffers.push_back(b);
-  return next;
 }
 
 void Checked::add(Fault kind, const Place& where, int64_t core, const std::string& text) {

@@ -12,22 +12,17 @@
 #include <unordered_map>
 #include <vector>
 
-#include "asc_core.h"
+#include "asc_directory.h"
 #include "checker.h"
 #include "gm_order.h"
 
 namespace mco::asc {
 
-class Checked {
+class Checked final : public Directory {
  public:
   Checked(const mco_asc_launch& spec, const std::vector<std::unique_ptr<Home>>& gm, std::vector<std::string> titles);
 
   std::unique_ptr<Core> make_core(const int64_t (&bytes)[kScopes]);
-  // Numbers of a place in the source and of memory, the same for all cores.
-  uint32_t place(const Place& place);
-  uint32_t number_of(const Home& home);
-  uint32_t number_of(const MemorySpan& memory, const Place& made);
-  const Program& program() const { return program_; }
 
   // Order of cores.
   GmOrder& order() { return order_; }
@@ -48,23 +43,13 @@ class Checked {
   std::vector<Finding> findings() const { return run_->findings(); }
   int64_t dropped() const { return run_->dropped(); }
   const std::vector<std::string>& titles() const { return titles_; }
-  // Name and address of everything that findings name; lives as long as they do.
-  std::shared_ptr<const Program> shared_program() const { return {shared_, &shared_->program}; }
 
  private:
-  struct Tables {
-    Program program;
-    std::deque<std::string> names;
-  };
-  const std::shared_ptr<Tables> shared_;
-  Program& program_;
   const std::vector<std::string> titles_;
   GmOrder order_;
   const bool saturate_, split_;
   std::vector<View> gm_;
   std::unique_ptr<CheckRun> run_;
-  std::map<std::pair<std::string, uint32_t>, uint32_t> places_;
-  std::map<std::tuple<std::string, int, int64_t, int64_t>, uint32_t> buffers_;
   struct Meeting {
     GmOrder::Known gathered, met;
   };

@@ -109,8 +109,13 @@ void AscCore::find(const mco_asc_where& where, Fault kind, const std::string& te
   checker->find(kind, place_of(where), kNoLocation, kNoBuffer, 0, 0, full);
 }
 
+void AscCore::time_call(const mco_asc_where& where, double cycles) {
+  timer->at(launch.timed->step_of(where));
+  timer->work(cycles);
+}
+
 uint32_t AscCore::place_of(const mco_asc_where& where) {
-  const uint32_t number = launch.checked->place(Place(where));
+  const uint32_t number = launch.directory().place(Place(where));
   core->catch_up();
   return number;
 }
@@ -281,7 +286,7 @@ void* mco_asc_keep(size_t bytes) {
 const mco_asc_home* mco_asc_scratch(void) {
   auto& core = here("mco_asc_scratch");
   if (!core.scratch) {
-    core.scratch = core.new_home("scratch of the library", mco::UB, 11, core.launch.spec.scope_bytes[mco::UB],
+    core.scratch = core.new_home(mco::asc::kScratchName, mco::UB, 11, core.launch.spec.scope_bytes[mco::UB],
                                  mco::asc::kScratchBytes);
   }
   return core.scratch;

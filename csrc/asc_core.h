@@ -14,10 +14,13 @@
 #include "checker.h"
 #include "core.h"
 #include "gm_order.h"
+#include "timer.h"
 
 namespace mco::asc {
 
 class Checked;
+class Directory;
+class Timed;
 class Launch;
 struct Worker;
 
@@ -45,6 +48,7 @@ struct Home : mco_asc_home {
   mutable uint32_t number = kNone;
   AscCore* owner = nullptr;  // null: memory in GM
   Pipes::Clock queued{}, freed{};
+  double queued_at = 0, freed_at = 0;  // the same of a timed launch: times
   int64_t fresh = 0;
   bool output = false;
 };
@@ -119,9 +123,13 @@ class AscCore {
   void find(const mco_asc_where& where, Fault kind, const std::string& text);
   uint32_t place_of(const mco_asc_where& where);
   uint32_t number_of(const Home* home, const MemorySpan& memory);  // home: null where only the memory is known
+  // Of a timed launch: what comes next stands there; it keeps the scalar unit for so many cycles.
+  void time_call(const mco_asc_where& where, double cycles);
+  double told = 0;  // of a timed launch: when it had ended
   GmOrder::Known tell(int pipe);
   GmOrder::Known all_done();
   void learn_all();
+  void wait_for_all();
   void serve(void (*work)(void*), void* argument);
   void check_alive(const Home& home, uint32_t loc);
   [[noreturn]] void leave();
@@ -188,6 +196,7 @@ class AscCore {
   Core* core = nullptr;
   GmOrder::Known last;         // of a checked launch: what others may know of it when it has ended
   Checker* checker = nullptr;  // null: nobody looks at what it does
+  Timer* timer = nullptr;      // null: nobody takes its time
   uint8_t spare[64];           // what a scalar access that was left out reads
   Worker* worker = nullptr;
   bool ended = false, failed = false, found = false;  // failed with a finding
@@ -209,6 +218,7 @@ inline AscCore& here(const char* call) {
   return *running_core;
 }
 
+constexpr const char* kScratchName = "scratch of the library";
 constexpr int64_t kScratchBytes = 16 << 10;  // behind the UB of the chip
 Scope scope_of(int position, bool split);
 const char* position_name(int position);

@@ -98,6 +98,16 @@ bool look(AscCore& core, const mco_asc_call& call, const OpInfo& op, const mco_a
 
 }  // namespace
 
+// What a timed launch adds.
+static void name(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands, Direct& direct) {
+  core.timer->at(core.launch.timed->step_of(call.where));
+  direct.loc = core.place_of(call.where);
+  for (int i = 0; i < call.operands; ++i) {
+    MemorySpan& memory = core.places[i].memory;
+    memory.number = core.number_of(static_cast<const Home*>(operands[i].home), memory);
+  }
+}
+
 static void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands, const mco_asc_value* args,
                   const int64_t* attrs) {
   const OpInfo* op = op_at(call.op);
@@ -135,6 +145,7 @@ static void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand
     core.launch.end_probe();
   }
   if (__builtin_expect(core.checker != nullptr, 0) && !look(core, call, *op, operands, direct, aligned)) return;
+  if (__builtin_expect(core.timer != nullptr, 0)) name(core, call, operands, direct);
   bool failed = false;
   try {
     core.core->issue(direct);

@@ -108,6 +108,14 @@ void check_event(AscCore& core, const mco_asc_where& where, int event, int id) {
   }
 }
 
+// Of a timed launch: a call of a queue; when all that a pipe was given is over, and its flag seen; a flag of two pipes.
+void queue_call(AscCore& core, const mco_asc_where& where) { core.time_call(where, core.timer->chip().queue_call); }
+double over(const AscCore& core, int pipe) { return core.timer->mark(pipe) + core.timer->chip().handoff; }
+void time_flag(AscCore& core, const mco_asc_where& where, bool set, int event, int id) {
+  core.timer->at(core.launch.timed->step_of(where));
+  core.timer->flag(set, event / 8, event % 8, id);
+}
+
 std::string pair_of(int event) { return std::string(kPipes[event / 8]) + "_" + kPipes[event % 8]; }
 
 }  // namespace
@@ -191,11 +199,13 @@ void mco_asc_pipe_end(mco_asc_pipe* pipe) {
   pipe->alive = false;
   AscCore* core = mco::asc::current();
   if (core && core->checker) core->checker->pipes().barrier(mco::kAllPipes);
+  if (core && core->timer) core->timer->rest();
 }
 
 void mco_asc_pipe_reset(const mco_asc_where* where, mco_asc_pipe* pipe) {
   auto& core = here(where->call);
   if (core.checker) core.checker->pipes().barrier(mco::kAllPipes);
+  if (core.timer) core.timer->drain(mco::kAllPipes);
   for (auto& q : pipe->queues) mco::asc::release(*where, *q);
   pipe->retired.insert(pipe->retired.end(), std::make_move_iterator(pipe->queues.begin()),
                        std::make_move_iterator(pipe->queues.end()));
@@ -255,6 +265,10 @@ const mco_asc_home* mco_asc_alloc(const mco_asc_where* where, mco_asc_queue* que
       core.checker->pipes().join(q.producer, home->freed);
       if (home->base) core.checker->fresh(mco::Scope(home->scope), home->address, home->bytes);
     }
+    if (core.timer) {
+      mco::asc::queue_call(core, *where);
+      core.timer->hold(q.producer, home->freed_at, mco::kFlag);
+    }
     return home;
   }
   core.fail(*where, mco::Fault::QueueMisuse,
@@ -284,6 +298,10 @@ void mco_asc_enqueue(const mco_asc_where* where, mco_asc_queue* queue, const mco
     const int pipe = hop < 0 ? q.producer : mco::asc::producer_of(hop / 16, hop % 16);
     block->queued = core.checker->pipes().mark(pipe);
   }
+  if (core.timer) {
+    mco::asc::queue_call(core, *where);
+    block->queued_at = mco::asc::over(core, hop < 0 ? q.producer : mco::asc::producer_of(hop / 16, hop % 16));
+  }
   q.waiting.push_back(block);
 }
 
@@ -299,6 +317,11 @@ const mco_asc_home* mco_asc_dequeue(const mco_asc_where* where, mco_asc_queue* q
   if (core.checker) {
     const int pipe = hop < 0 ? q.consumer : mco::asc::consumer_of(hop / 16, hop % 16, core.info.split != 0);
     core.checker->pipes().join(pipe, block->queued);
+  }
+  if (core.timer) {
+    mco::asc::queue_call(core, *where);
+    const int pipe = hop < 0 ? q.consumer : mco::asc::consumer_of(hop / 16, hop % 16, core.info.split != 0);
+    core.timer->hold(pipe, block->queued_at, mco::kFlag);
   }
   return block;
 }
@@ -316,6 +339,10 @@ void mco_asc_free(const mco_asc_where* where, mco_asc_queue* queue, const mco_as
   block->state = Home::kFree;
   block->since = Place(*where);
   if (core.checker) block->freed = core.checker->pipes().mark(q.consumer);
+  if (core.timer) {
+    mco::asc::queue_call(core, *where);
+    block->freed_at = mco::asc::over(core, q.consumer);
+  }
 }
 
 int mco_asc_ask(const mco_asc_where* where, mco_asc_queue* queue, int what) {
@@ -341,6 +368,7 @@ void mco_asc_set_flag(const mco_asc_where* where, int event, int id) {
   auto& core = here(where->call);
   mco::asc::check_event(core, *where, event, id);
   if (core.checker) return core.checker->flag(true, event / 8, event % 8, id, core.place_of(*where));
+  if (core.timer) mco::asc::time_flag(core, *where, true, event, id);
   core.flags[event][id].balance++;
 }
 
@@ -348,6 +376,7 @@ void mco_asc_wait_flag(const mco_asc_where* where, int event, int id) {
   auto& core = here(where->call);
   mco::asc::check_event(core, *where, event, id);
   if (core.checker) return core.checker->flag(false, event / 8, event % 8, id, core.place_of(*where));
+  if (core.timer) mco::asc::time_flag(core, *where, false, event, id);
   auto& flag = core.flags[event][id];
   if (--flag.balance >= 0) return;
   // The scalar unit itself waits here; another pipe waits until a later instruction sets the flag.
@@ -382,6 +411,10 @@ void mco_asc_pipe_barrier(const mco_asc_where* where, int pipe) {
   auto& core = here(where->call);
   if (core.checker) core.checker->pipes().barrier(pipe);
   if (pipe == 0) core.fail(*where, mco::Fault::ParamRange, "pipe is PIPE_S; accepted: another pipe, or PIPE_ALL");
+  if (core.timer) {
+    core.time_call(*where, core.timer->chip().dispatch);
+    core.timer->drain(pipe);
+  }
 }
 
 }  // extern "C"

@@ -60,11 +60,24 @@ void Launch::begin_checked() {
   checked = std::make_unique<Checked>(spec, gm_, std::move(titles));
 }
 
+void Launch::time(Timed& t) {
+  timed = &t;
+  for (auto& home : gm_) home->lo = home->hi = nullptr;
+}
+
+int Launch::cores_of_block(bool cube) const {
+  if (cube) return spec.split ? cubes_of(kind) : 0;
+  return spec.split ? vectors_of(kind) : 1;
+}
+
+Directory& Launch::directory() const { return checked ? static_cast<Directory&>(*checked) : *timed; }
+
 std::unique_ptr<Core> Launch::make_core(const AscCore& core) {
   int64_t bytes[kScopes];
   for (int s = 0; s < kScopes; ++s) bytes[s] = core.scope_bytes(Scope(s));
   if (bytes[UB]) bytes[UB] += kScratchBytes;
   if (checked) return checked->make_core(bytes);
+  if (timed) return timed->make_core(bytes);
   return std::make_unique<Core>(bytes, spec.saturate != 0, nullptr, true, helpers_ == 0);
 }
 
@@ -74,7 +87,7 @@ void Launch::make_cores() {
   for (int i = 0; i < spec.memories; ++i) {
     if (std::strcmp(spec.memory[i].name, "workspace") == 0) workspace = spec.memory[i].data;
   }
-  const int cubes = split ? cubes_of(kind) : 0, vectors = split ? vectors_of(kind) : 1;
+  const int cubes = cores_of_block(true), vectors = cores_of_block(false);
   for (int block = 0; block < spec.blocks; ++block) {
     for (int sub = 0; sub < cubes + vectors; ++sub) {
       const bool cube = sub < cubes;
@@ -140,10 +153,14 @@ void Launch::begin(Worker& w, AscCore& core) {
   auto& engine = core.seat->cores[core.info.is_cube && core.info.split];
   const bool fresh = !engine;
   if (fresh) engine = make_core(core);
-  if (!fresh || checked) engine->reset(core.number);
+  if (!fresh || engine->observed()) engine->reset(core.number);
   core.core = engine.get();
-  core.checker = static_cast<Checker*>(engine->observer());
-  core.info.observed = core.checker != nullptr;
+  if (checked) core.checker = static_cast<Checker*>(engine->observer());
+  if (timed) {
+    core.timer = static_cast<Timer*>(engine->observer());
+    core.timer->open(engine->machine(), core.number, core.info.is_cube != 0);
+  }
+  core.info.observed = engine->observed();
   core.worker = &w;
   Fibre& f = core.seat->fibre;
   getcontext(&f.context);
@@ -190,6 +207,10 @@ void Launch::after(Worker& w, AscCore& core) {
   if (!core.failed && !checked) check_end(core);
   if (core.checker) core.last = core.all_done();
   if (core.checker) core.checker->end(core.core->machine(), !core.failed);
+  if (core.timer) {
+    core.told = core.timer->mark(kAllPipes);
+    core.timer->shut();
+  }
   if (core.failed && checked) checked->note_failed();
   if (core.fault_at) core.error += " [" + code_place(core.fault_at) + "]";
   if (core.failed && !core.found) note_error(core.number, core.error);
@@ -197,6 +218,7 @@ void Launch::after(Worker& w, AscCore& core) {
   w.seats.push_back(std::move(core.seat));
   core.core = nullptr;
   core.checker = nullptr;
+  core.timer = nullptr;
 }
 
 void Launch::abandon(Worker& w) {
@@ -311,7 +333,7 @@ void Launch::alarm() {
 }
 
 void Launch::run() {
-  const int threads = checked ? 1 : spec.threads > 0 ? spec.threads : ThreadPool::threads();
+  const int threads = checked || timed ? 1 : spec.threads > 0 ? spec.threads : ThreadPool::threads();
   helpers_ = int(std::min<size_t>(size_t(threads), cores.size())) - 1;
   const FaultHandlers handlers;
   const TimeLimit limit(*this);

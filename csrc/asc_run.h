@@ -13,6 +13,7 @@
 
 #include "asc_check.h"
 #include "asc_core.h"
+#include "asc_time.h"
 #include "watch.h"
 
 namespace mco::asc {
@@ -34,7 +35,11 @@ class Launch {
   Launch(const mco_asc_launch& spec, int kind);
   ~Launch();
 
-  void run();    // throws Error
+  void run();  // throws Error
+  // Before it runs: its cores are timed.
+  void time(Timed& t);
+  const std::vector<std::unique_ptr<Home>>& gm() const { return gm_; }
+  int cores_of_block(bool cube) const;
   void alarm();  // every thread looks whether it runs kernel code
   bool asked_to_stop() const { return watch.stopped() == Watch::Stop::Asked; }
 
@@ -52,6 +57,8 @@ class Launch {
   const int kind;
   bool guessed = false;              // the kind is an assumption
   std::unique_ptr<Checked> checked;  // null: the launch runs fast
+  Timed* timed = nullptr;            // the same
+  Directory& directory() const;      // of a launch that is looked at
   Watch watch;
 
   std::mutex mutex;
@@ -73,6 +80,7 @@ class Launch {
     void (*call)(void*);
     void* argument;
     GmOrder::Known known;  // of a checked launch: by who asks, then by who has done it
+    double done_at = 0;    // of a timed launch: the same
     bool done = false;
   };
   std::map<int, std::deque<Work*>> handed;  // by cube core

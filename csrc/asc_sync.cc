@@ -30,8 +30,23 @@ void AscCore::learn_all() {
   }
 }
 
+// The same of a timed launch: what it sees was there at the latest when all others had done what they have done by now.
+void AscCore::wait_for_all() {
+  double latest = 0;
+  for (const auto& other : launch.cores) {
+    if (other.get() == this) continue;
+    latest = std::max(latest, other->timer ? other->timer->mark(kAllPipes) : other->told);
+  }
+  timer->meet(latest + timer->chip().load_gm, kCores);
+}
+
 // Work of the library, which orders its own pipes.
 void AscCore::serve(void (*work)(void*), void* argument) {
+  if (timer) {
+    timer->ordered(true);
+    work(argument);
+    return timer->ordered(false);
+  }
   if (!checker) return work(argument);
   checker->pipes().region_end();
   work(argument);
@@ -67,6 +82,7 @@ bool Launch::take_cross(int core, int id, bool take) {
     if (!std::all_of(sources.begin(), sources.end(), [&](int source) { return found->second[source] > 0; })) continue;
     for (int source : sources) {
       found->second[source] -= take;
+      if (take && timed) timed->take_flag(*cores[size_t(core)]->timer, core, id, mode, source);
       if (!take || !checked) continue;
       // What its own pipes had done when it told the other core is over: the scalar unit has waited, and issues later.
       const mco::Pipes::Clock own = checked->take_flag(core, id, mode, source);
@@ -89,6 +105,10 @@ void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
   const int members = count > 0 ? count : int(launch.members[core.info.split ? who : MCO_ASC_ALL_CORES].size());
   int64_t round;
   if (core.checker) launch.checked->arrive({who, members}, core.number, core.all_done());
+  if (core.timer) {
+    core.time_call(*where, core.timer->chip().dispatch);
+    launch.timed->arrive({who, members}, *core.timer);
+  }
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
     auto& barrier = launch.barriers[{who, members}];
@@ -98,6 +118,7 @@ void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
       ++barrier.round;
       launch.changed.notify_all();
       if (core.checker) launch.checked->meet({who, members}, core.number, size_t(members) == launch.cores.size());
+      if (core.timer) launch.timed->meet({who, members}, *core.timer);
       return;
     }
   }
@@ -105,6 +126,7 @@ void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
   core.wait(*where, what,
             [&launch, who, members, round](bool) { return launch.barriers[{who, members}].round != round; });
   if (core.checker) launch.checked->leave({who, members}, core.number);
+  if (core.timer) launch.timed->leave({who, members}, *core.timer);
 }
 
 void mco_asc_cross_set(const mco_asc_where* where, int pipe, int mode, int id) {
@@ -116,10 +138,13 @@ void mco_asc_cross_set(const mco_asc_where* where, int pipe, int mode, int id) {
   mco::asc::Launch& launch = core.launch;
   int full = -1;
   const auto told = core.checker ? core.tell(pipe) : mco::GmOrder::Known();
+  if (core.timer) core.time_call(*where, core.timer->chip().dispatch);
+  const double done = core.timer ? core.timer->mark(pipe) : 0;
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
     for (int other : mco::asc::reached(core, mode)) {
       if (core.checker) launch.checked->flags[{other, id, mode, core.number}].push_back(told);
+      if (core.timer) launch.timed->set_flag(other, id, mode, core.number, done);
       if (launch.cross[{other, id, mode}][core.number]++ >= mco::asc::kMostCount) full = other;
     }
     launch.changed.notify_all();
@@ -137,6 +162,7 @@ void mco_asc_cross_wait(const mco_asc_where* where, int id) {
     core.fail(*where, mco::Fault::EventIdRange, mco::format("the flag is %d; accepted: 0 to 15", id));
   mco::asc::Launch& launch = core.launch;
   const int number = core.number;
+  if (core.timer) core.time_call(*where, core.timer->chip().dispatch);
   const auto there = [&launch, number, id](bool take) { return launch.take_cross(number, id, take); };
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
@@ -156,6 +182,7 @@ void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argumen
   }
   mco::asc::Launch::Work mine{work, argument, {}};
   if (core.checker) mine.known = core.all_done();
+  if (core.timer) mine.done_at = core.timer->mark(mco::kAllPipes);
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
     launch.handed[cube].push_back(&mine);
@@ -163,6 +190,7 @@ void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argumen
   }
   core.wait(*where, "for " + launch.cores[size_t(cube)]->title() + " to do it", [&mine](bool) { return mine.done; });
   if (core.checker) launch.checked->order().learn(core.number, mine.known);
+  if (core.timer) launch.timed->wait_flag(*core.timer, mine.done_at);
 }
 
 void mco_asc_serve(const mco_asc_where* where) {
@@ -190,8 +218,10 @@ void mco_asc_serve(const mco_asc_where* where) {
     if (!found) core.wait(*where, "for work of the vector cores of its block", ready);
     if (!next) return;
     if (core.checker) launch.checked->order().learn(core.number, next->known);
+    if (core.timer) launch.timed->wait_flag(*core.timer, next->done_at);
     core.serve(next->call, next->argument);
     if (core.checker) next->known = core.all_done();
+    if (core.timer) next->done_at = core.timer->mark(mco::kAllPipes);
     std::lock_guard<std::mutex> lock(launch.mutex);
     next->done = true;
     launch.changed.notify_all();
@@ -214,11 +244,13 @@ void mco_asc_wait_word(const mco_asc_where* where, int32_t* at, int32_t value, i
   }
   if (!now) core.wait(*where, mco::format("for a word in GM to become %d", value), there);
   if (core.checker) core.launch.checked->order().learn(core.number, core.launch.checked->words[at]);
+  if (core.timer) core.launch.timed->wait_flag(*core.timer, core.launch.timed->word(at));
 }
 
 void mco_asc_wake(const int32_t* at) {
   auto& core = here("IBSet");
   if (core.checker) core.launch.checked->words[at] = core.all_done();
+  if (core.timer) core.launch.timed->set_word(at, core.timer->mark(mco::kAllPipes));
   std::lock_guard<std::mutex> lock(core.launch.mutex);
   core.launch.changed.notify_all();
 }
@@ -232,6 +264,7 @@ void mco_asc_pause(void) {
   if (core.checker) core.launch.checked->order().polls(core.number);
   core.wait(where, "for other cores", [](bool) { return true; });
   if (core.checker) core.learn_all();
+  if (core.timer) core.wait_for_all();
 }
 
 }  // extern "C"

@@ -34,10 +34,27 @@ void look(AscCore& core, const mco_asc_where& where, const Home* home, const Mem
   core.checker->library(a);
 }
 
+// What a timed launch makes of it.
+void take_time(AscCore& core, const mco_asc_where& where, const Home* home, const MemorySpan& memory, int64_t start,
+               int64_t bytes, int how) {
+  CoreAccess a;
+  a.buffer = core.number_of(home, memory);
+  a.scope = memory.scope;
+  a.at = memory.base + start;
+  a.bytes = bytes;
+  a.write = (how & MCO_ASC_WRITE) != 0;
+  a.memory = {memory.base, memory.bytes};
+  a.scratch = home && home == core.scratch;
+  core.timer->at(core.launch.timed->step_of(where));
+  Machine& machine = core.core->machine();
+  how& MCO_ASC_LIBRARY ? core.timer->library(machine, a) : core.timer->scalar(machine, a);
+}
+
 }  // namespace
 
 uint32_t AscCore::number_of(const Home* home, const MemorySpan& memory) {
-  const uint32_t number = home ? launch.checked->number_of(*home) : launch.checked->number_of(memory, Place());
+  Directory& all = launch.directory();
+  const uint32_t number = home ? all.number_of(*home) : all.number_of(memory, Place());
   core->catch_up();
   return number;
 }
@@ -83,6 +100,9 @@ void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* ho
   }
   if (core.checker && !(how & MCO_ASC_WORD)) {
     mco::asc::look(core, *where, static_cast<const mco::asc::Home*>(home), memory, place.offset, bytes, how);
+  }
+  if (core.timer && !(how & MCO_ASC_WORD)) {
+    mco::asc::take_time(core, *where, static_cast<const mco::asc::Home*>(home), memory, place.offset, bytes, how);
   }
   return memory.base + place.offset;
 }

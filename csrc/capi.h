@@ -188,6 +188,20 @@ MCO_API int mco_time(const mco_program* program, const mco_tensor* tensors, int 
                      const mco_options* options, const mco_timing_request* request, mco_timing** out, char* err,
                      size_t errlen);
 MCO_API void mco_timing_free(mco_timing* timing);
+// A launch of an Ascend C kernel, as of mco_asc_run but on one thread, run twice; its memory is put back in between.
+// Blocks are its cores, those of a block one behind the other, cube cores first. `cube_cores`, `vector_cores`: of the
+// chip. Returns 0, 1 with a text in err, or 2 when the launch's poll stopped it.
+struct mco_asc_launch;
+MCO_API int mco_asc_time(const struct mco_asc_launch* launch, const mco_timing_request* request, int32_t cube_cores,
+                         int32_t vector_cores, mco_timing** out, char* err, size_t errlen);
+typedef struct mco_launch_shape {
+  int32_t cubes, vectors;  // cores of a block
+  int64_t used[8];         // bytes of each on-chip memory that buffers of a core lie in, by number of the scope
+} mco_launch_shape;
+MCO_API void mco_timing_shape(const mco_timing* timing, mco_launch_shape* out);
+// The call that a step stands for, and its place. Returns 1 where there is no such step.
+MCO_API int mco_timing_call(const mco_timing* timing, int64_t step, const char** call, const char** file,
+                            uint32_t* line);
 // Numbers of every block (BlockSum of timing.h), of every step (count, busy, wait, bytes), and the slices. Times are in
 // 1/256 cycles but for those of slices. Returns how many there are; nothing is written unless all have room.
 MCO_API int64_t mco_timing_blocks(const mco_timing* timing, int64_t* out, int64_t room);

@@ -4,17 +4,15 @@
 
 #include "capi.h"
 #include "capi_program.h"
+#include "capi_timing.h"
 #include "guarded.h"
 #include "timer.h"
 
-struct mco_timing {
-  explicit mco_timing(std::unique_ptr<mco::Timing> t) : timing(std::move(t)) {}
-  const std::unique_ptr<mco::Timing> timing;
-};
-
-namespace {
-
-mco::Costs costs_of(const double* chip, int n, const mco_row_cost* rows, int nrows, const int32_t* route) {
+mco::Costs mco::costs_of(const mco_timing_request& request) {
+  const double* const chip = request.chip;
+  const int n = request.chip_values, nrows = request.row_count;
+  const mco_row_cost* const rows = request.rows;
+  const int32_t* const route = request.route;
   mco::Costs costs;
   const auto& names = mco::chip_value_names();
   if (n != int(names.size())) mco::fail("mco_time: %d numbers of a chip; accepted: %zu", n, names.size());
@@ -39,6 +37,8 @@ mco::Costs costs_of(const double* chip, int n, const mco_row_cost* rows, int nro
   }
   return costs;
 }
+
+namespace {
 
 void size_pages(mco::Timing& timing, const mco_tensor* tensors, int n) {
   const mco::Program& p = timing.program;
@@ -78,7 +78,7 @@ int mco_time(const mco_program* program, const mco_tensor* tensors, int n, const
                                                          : mco::Execute::Few;
     mco_options o = *options;
     o.mode = MCO_MODE_FAST;
-    mco::Costs costs = costs_of(request->chip, request->chip_values, request->rows, request->row_count, request->route);
+    mco::Costs costs = mco::costs_of(*request);
     std::unique_ptr<mco::Timing> timing;
     for (const bool times : {false, true}) {
       // A source is made when the number of blocks is known, which the run finds.
@@ -97,12 +97,25 @@ int mco_time(const mco_program* program, const mco_tensor* tensors, int n, const
         throw;
       }
     }
-    *out = new mco_timing(std::move(timing));
+    auto made = std::make_unique<mco_timing>();
+    made->timing = std::move(timing);
+    *out = made.release();
   });
   return failed && asked ? 2 : failed;
 }
 
 void mco_timing_free(mco_timing* timing) { delete timing; }
+
+void mco_timing_shape(const mco_timing* timing, mco_launch_shape* out) { *out = timing->shape; }
+
+int mco_timing_call(const mco_timing* timing, int64_t step, const char** call, const char** file, uint32_t* line) {
+  if (step < 0 || step >= int64_t(timing->steps.size())) return 1;
+  const mco_timing::Step& s = timing->steps[size_t(step)];
+  *call = s.call.c_str();
+  *file = s.file.c_str();
+  *line = s.line;
+  return 0;
+}
 
 int64_t mco_timing_blocks(const mco_timing* timing, int64_t* out, int64_t room) {
   const auto& blocks = timing->timing->blocks;

@@ -65,9 +65,7 @@ void Timer::begin(const Machine& machine) {
   stage_ = 0;
   sum_ = BlockSum{};
   std::fill(steps_.begin(), steps_.end(), StepSum{});
-  for (size_t b = 0; b < pages_.size(); ++b) {
-    pages_[b].assign(timing_.program.buffers[b].scope == GM ? size_t(timing_.pages_of(uint32_t(b))) : 0, Page{});
-  }
+  for (auto& pages : pages_) pages.clear();
 }
 
 void Timer::finish() {
@@ -100,7 +98,7 @@ void Timer::on_step(const Machine& m, const Step& step) {
       return;
     case What::Test:
     case What::Assign:
-      return spend(chip_.scalar, step);
+      return spend(chip_.scalar, number_of(step));
     case What::Load:
     case What::Store:
       step_ = &step;  // waits for its access
@@ -116,7 +114,7 @@ void Timer::take_copy(uint32_t buffer) {
   shifts_[buffer] = copy ? b.copies[copy - 1] - b.address : 0;
 }
 
-void Timer::on_loop(const Machine&, const Step& step, int64_t) { spend(chip_.loop, step); }
+void Timer::on_loop(const Machine&, const Step& step, int64_t) { spend(chip_.loop, number_of(step)); }
 
 bool Timer::executes(const Machine& m, const Step& step) {
   if (timing_.execute() == Execute::All || step.what != What::Instr) return true;
@@ -136,14 +134,14 @@ void Timer::on_access(const Machine& m, const Access& a) {
   seen_.push_back({a.buffer, Touch{scope, a.write, lo, lo + (a.hi - a.lo)}});
 }
 
-void Timer::spend(double cycles, const Step& step) {
+void Timer::spend(double cycles, int32_t number) {
   if (!timing_.timing()) return;
-  StepSum& sum = steps_[size_t(&step - timing_.program.stream.steps.data())];
+  StepSum& sum = step_sum(number);
   ++sum.count;
   sum.busy += units(cycles);
   for (int unit = 0; unit <= cube_; ++unit) {
     issue_[unit] += cycles;
-    sum_.busy[unit ? kCubeS : kS] += units(cycles);
+    if (!timing_.direct || unit == unit_) sum_.busy[unit ? kCubeS : kS] += units(cycles);
   }
 }
 
@@ -164,17 +162,18 @@ void Timer::flush() {
     return;
   }
   if (step.what != What::Instr) {
-    scalar_access(step);
-    seen_.clear();
-    return;
+    scalar_access(number_of(step));
+  } else {
+    Work work = work_of(*machine_, *step.instr, timing_.costs, shifts_);
+    start(work, number_of(step), dispatch_cost(*machine_, *step.instr));
   }
-  const Machine& m = *machine_;
-  const Instr& in = *step.instr;
-  Work work = work_of(m, in, timing_.costs, shifts_);
-  const int32_t number = int32_t(&step - timing_.program.stream.steps.data());
+  seen_.clear();
+}
+
+// An instruction whose touches are known, from the scalar unit on.
+void Timer::start(Work& work, int32_t number, double cost) {
   LaneState& lane = lanes_[work.lane];
   double& issued = issue(work.lane);
-  const double cost = dispatch_cost(m, in);
   const int scalar_lane = &issued == &issue_[0] ? kS : kCubeS;
   // A full queue holds the scalar unit up.
   const double room = lane.starts[lane.at];
@@ -184,10 +183,8 @@ void Timer::flush() {
   }
   record(scalar_lane, number, issued, cost, issued + cost, 0, -1, 0);
   issued += cost;
-  if (work.lane == kS) {
-    seen_.clear();
-    return;
-  }
+  if (timing_.direct) issue_[0] = issue_[1] = issued;
+  if (work.lane == kS) return;
   const double was_free = work.lane == kV && meets_last(lane) ? std::max(lane.free, lane.done) : lane.free;
   int reason = kDispatch;
   double start = std::max(issued, was_free);
@@ -199,7 +196,7 @@ void Timer::flush() {
   if (chip_.serial != 0) start = std::max(start, ended_);
   double shared = 0;
   if (work.gm) {
-    find_misses(m, in, work);
+    find_misses(*machine_, work);
     move_through_gm(work, start, shared);
   }
   const double waited = std::max(0.0, start - std::max(was_free, chip_.start));
@@ -220,7 +217,6 @@ void Timer::flush() {
   sum_.macs += work.macs;
   sum_.vector_bytes += work.vector_bytes;
   sum_.cube += units(work.cube);
-  seen_.clear();
 }
 
 double Timer::dispatch_cost(const Machine& m, const Instr& in) {
@@ -237,21 +233,22 @@ double Timer::dispatch_cost(const Machine& m, const Instr& in) {
   return cost;
 }
 
-// A load waits for what it reads; both scalar units of a split core need the value.
-void Timer::scalar_access(const Step& step) {
+// A load waits for what it reads; both scalar units of a split core need the value. Compilers of front ends without a
+// stream order the scalar unit with the pipes, whatever the kernel says of these.
+void Timer::scalar_access(int32_t number) {
   if (touches_.empty()) return;
   const Touch& touch = touches_[0];
-  const bool load = step.what == What::Load;
+  const bool load = !touch.write;
+  const int lane = unit_ ? kCubeS : kS;
   int reason = kRaw;
   const double from = std::max(issue_[0], issue_[1]);
-  const double start = nosync_ ? from : ready(touches_, kS, from, reason);
+  const double start = nosync_ && !timing_.direct ? from : ready(touches_, lane, from, reason);
   const double cost = !load ? chip_.scalar : touch.scope == GM ? chip_.load_gm : chip_.load_ub;
-  sum_.stall[kS][reason] += units(start - from);
-  const int32_t number = int32_t(&step - timing_.program.stream.steps.data());
-  record(kS, number, start, cost, start + cost, start - from, reason, double(touch.hi - touch.lo));
+  sum_.stall[size_t(lane)][size_t(reason)] += units(start - from);
+  record(lane, number, start, cost, start + cost, start - from, reason, double(touch.hi - touch.lo));
   for (double& issue : issue_) issue = start + cost;
-  lanes_[kS].done = start + cost;
-  remember(kS, start + cost);
+  lanes_[lane].done = start + cost;
+  remember(lane, start + cost);
 }
 
 // The earliest start behind what has to be over before these bytes are touched.
@@ -318,7 +315,7 @@ std::vector<int> Timer::lanes_of(int64_t pipe) const {
       return {kMte2, kCubeMte2};
     case kMte3:
       return {kMte3, kCubeMte3};
-    case 7:
+    case kAllPipes:
       return {kV, kM, kMte1, kMte2, kMte3, kFix, kCubeMte2, kCubeMte3};
     default:
       return {int(pipe)};
@@ -327,7 +324,7 @@ std::vector<int> Timer::lanes_of(int64_t pipe) const {
 
 void Timer::on_sync(const Machine& m, const Step& step) {
   if (step.what == What::Barrier || !timing_.timing()) return;
-  spend(chip_.dispatch, step);
+  spend(chip_.dispatch, number_of(step));
   const Instr& in = *step.instr;
   if (in.op->name == "pipe_barrier") return pipe_barrier(in);
   if (!nosync_) return;
@@ -338,12 +335,19 @@ void Timer::on_sync(const Machine& m, const Step& step) {
   }
 }
 
-void Timer::set_flag(const Machine& m, const Instr& in) {
+// When all that a pipe was given until now is over.
+double Timer::mark(int64_t pipe) const {
   double done = 0;
-  const int64_t pipe = in.attrs[isa::set_flag::pipe];
   for (const int lane : lanes_of(pipe)) {
-    done = std::max(done, lane == kS ? std::max(issue_[0], issue_[1]) : std::max(lanes_[lane].done, issue(lane)));
+    const double issued = lane == kS || pipe == kAllPipes ? std::max(issue_[0], issue_[1]) : issue(lane);
+    done = std::max(done, lane == kS ? issued : std::max(lanes_[lane].done, issued));
   }
+  return done;
+}
+
+void Timer::set_flag(const Machine& m, const Instr& in) {
+  const int64_t pipe = in.attrs[isa::set_flag::pipe];
+  const double done = mark(pipe);
   flags_[{pipe, in.attrs[isa::set_flag::trigger], m.arg(in, isa::set_flag::event)}].push_back(done);
 }
 
@@ -356,23 +360,38 @@ void Timer::wait_flag(const Machine& m, const Instr& in) {
   }
   const double at = set.front() + chip_.handoff;
   set.pop_front();
-  for (const int lane : lanes_of(target)) {
+  hold(target, at, kFlag);
+}
+
+// Nothing of a pipe starts before `at`.
+void Timer::hold(int64_t pipe, double at, int reason) {
+  for (const int lane : lanes_of(pipe)) {
     if (lane == kS) {
-      for (double& issue : issue_) {
-        sum_.stall[kS][kFlag] += units(std::max(0.0, at - issue));
-        issue = std::max(issue, at);
-      }
+      wait_until(at, reason);
     } else if (at > lanes_[lane].held) {
       lanes_[lane].held = at;
-      lanes_[lane].held_by = kFlag;
+      lanes_[lane].held_by = reason;
     }
   }
 }
 
+// The scalar units issue nothing before `at`.
+void Timer::wait_until(double at, int reason) {
+  for (int unit = 0; unit <= cube_; ++unit) {
+    if (!timing_.direct || unit == unit_) {
+      sum_.stall[size_t(unit && timing_.direct ? kCubeS : kS)][size_t(reason)] +=
+          units(std::max(0.0, at - issue_[unit]));
+    }
+  }
+  for (double& issue : issue_) issue = std::max(issue, at);
+}
+
 // Where synchronisation is automatic a barrier has no effect of its own.
 void Timer::pipe_barrier(const Instr& in) {
-  if (!nosync_) return;
-  const int64_t pipe = in.attrs[isa::pipe_barrier::pipe];
+  if (nosync_) drain(in.attrs[isa::pipe_barrier::pipe]);
+}
+
+void Timer::drain(int64_t pipe) {
   const std::vector<int> lanes = lanes_of(pipe);
   double done = 0;
   for (const int lane : lanes) done = std::max(done, lanes_[lane].done);
@@ -381,18 +400,14 @@ void Timer::pipe_barrier(const Instr& in) {
     lanes_[lane].held = done + chip_.barrier;
     lanes_[lane].held_by = kBarrier;
   }
-  if (pipe != 7) return;
-  for (double& issue : issue_) {
-    sum_.stall[kS][kBarrier] += units(std::max(0.0, done + chip_.barrier - issue));
-    issue = std::max(issue, done + chip_.barrier);
-  }
+  if (pipe == kAllPipes) wait_until(done + chip_.barrier, kBarrier);
 }
 
 void Timer::record(int number, int32_t step, double start, double occupied, double ends, double wait, int reason,
                    double bytes) {
   LaneState& lane = lanes_[number];
   close(lane, std::min(lane.slice_end, start));
-  StepSum& sum = steps_[size_t(step)];
+  StepSum& sum = step_sum(step);
   const bool scalar = number == kS || number == kCubeS;
   if (!scalar || reason >= 0) {
     ++sum.count;
@@ -412,7 +427,7 @@ void Timer::close(LaneState& lane, double end) {
   lane.last.end = std::max(end, lane.last.start);
   const int64_t busy = units(lane.last.end - lane.last.start);
   sum_.busy[size_t(lane.last.lane)] += busy;
-  steps_[size_t(lane.last.step)].busy += busy;
+  step_sum(lane.last.step).busy += busy;
   if (block_ < timing_.traced_blocks && int64_t(slices_.size()) < timing_.traced_slices) slices_.push_back(lane.last);
 }
 

@@ -41,6 +41,17 @@ struct Work {
   double gap = 0;  // cycles between starts at the least
 };
 
+// An access that is no instruction of the table.
+struct CoreAccess {
+  uint32_t buffer = 0;
+  Scope scope = GM;
+  const uint8_t* at = nullptr;
+  int64_t bytes = 0;
+  bool write = false;
+  View memory;           // that it lies in
+  bool scratch = false;  // what the library's headers compute with themselves
+};
+
 class Timer final : public ObserverOf<Timer> {
  public:
   explicit Timer(Timing& timing);
@@ -50,6 +61,35 @@ class Timer final : public ObserverOf<Timer> {
   void on_sync(const Machine& machine, const Step& step);
   void on_access(const Machine& machine, const Access& access) override;
   bool executes(const Machine& machine, const Step& step);
+
+  // For front ends without a stream (timer_direct.cc). A core begins; `cube`: it is the cube's of a split core.
+  void open(const Machine& machine, int64_t core, bool cube);
+  // Its kernel has ended; all it was given runs to its end.
+  void shut();
+  // The step that what follows belongs to.
+  void at(uint32_t step) { at_ = step; }
+  void step(Machine& machine, const Step& step) override;
+  // The scalar unit works for so many cycles.
+  void work(double cycles);
+  // An access of the scalar unit. One of a library function: it computes what it writes from what it has read before.
+  void scalar(Machine& machine, const CoreAccess& access);
+  void library(Machine& machine, const CoreAccess& access);
+  // Flags of event `id` between two pipes.
+  void flag(bool set, int pipe, int trigger, int64_t id);
+  // When all that a pipe was given until now is over; nothing of a pipe starts before `at`; waits for a pipe, or all.
+  double mark(int64_t pipe) const;
+  void hold(int64_t pipe, double at, int reason);
+  void drain(int64_t pipe);
+  void rest() { hold(kAllPipes, mark(kAllPipes), kBarrier); }  // until all pipes are done
+  // The scalar unit waits for what another core did by `at`.
+  void meet(double at, int reason) {
+    if (timing_.timing()) wait_until(at, reason);
+  }
+  double now() const { return std::max(issue_[0], issue_[1]); }
+  // Library code whose own order of pipes is that of its data.
+  void ordered(bool on);
+  bool timing() const { return timing_.timing(); }
+  const Chip& chip() const { return chip_; }
 
  private:
   struct LaneState {
@@ -71,10 +111,22 @@ class Timer final : public ObserverOf<Timer> {
   void begin(const Machine& machine);
   void finish();
   void flush();
+  int32_t number_of(const Step& step) const {
+    return timing_.direct ? int32_t(at_) : int32_t(&step - timing_.program.stream.steps.data());
+  }
+  StepSum& step_sum(int32_t number) {
+    if (size_t(number) >= steps_.size()) steps_.resize(size_t(number) + 1);
+    return steps_[size_t(number)];
+  }
+  void wait_until(double at, int reason);
+  void grow();
+  void see(Machine& machine, const CoreAccess& access);
+  double issue(int lane) const { return issue_[lane == kM || lane == kMte1 || lane >= kFix ? cube_ : 0]; }
   double& issue(int lane) { return issue_[lane == kM || lane == kMte1 || lane >= kFix ? cube_ : 0]; }
-  void spend(double cycles, const Step& step);
+  void spend(double cycles, int32_t step);
   void take_copy(uint32_t buffer);
-  void scalar_access(const Step& step);
+  void start(Work& work, int32_t step, double cost);
+  void scalar_access(int32_t step);
   double dispatch_cost(const Machine& m, const Instr& in);
   void set_flag(const Machine& m, const Instr& in);
   void wait_flag(const Machine& m, const Instr& in);
@@ -83,7 +135,7 @@ class Timer final : public ObserverOf<Timer> {
   bool meets_last(const LaneState& lane) const;
   void move_through_gm(Work& work, double start, double& shared);
   double misses(const Touch& touch, double bytes);
-  void find_misses(const Machine& m, const Instr& in, Work& work);
+  void find_misses(const Machine& m, Work& work);
   void note_pages(const Machine& m);
   void record(int lane, int32_t step, double start, double occupied, double ends, double wait, int reason,
               double bytes);
@@ -116,13 +168,26 @@ class Timer final : public ObserverOf<Timer> {
     float touched = 0;  // bytes of it
     double last = 0;    // bytes that this block had moved when it was touched last
   };
+  std::vector<Page>& pages_at(uint32_t buffer);
   std::vector<std::vector<Page>> pages_;
   double moved_ = 0;
   double ended_ = 0;  // the latest end so far
+  // Of front ends without a stream.
+  int unit_ = 0;  // the scalar unit that the core has
+  uint32_t at_ = 0;
+  struct Library {  // a function of it that reads, and then writes
+    uint32_t step = kNone;
+    bool wrote = false;
+    double bytes = 0;  // of its largest operand
+    std::vector<std::pair<uint32_t, Touch>> reads;
+  } library_;
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> owed_;  // waits that came before their set
 };
 
 // Cost of an instruction with these accesses.
 Work work_of(const Machine& m, const Instr& in, const Costs& costs, const Shifts& shifts);
+// What a library function costs that writes `bytes` there, its largest operand having `most`.
+Work library_work(const Costs& costs, Scope dst, double bytes, double most, bool scratch);
 // Cycles that bank conflicts add to a vector instruction with lanes.
 double bank_cycles(const Machine& m, const Instr& in, const Chip& chip, const Shifts& shifts);
 // The accesses of an instruction that is not executed; false when only executing it tells them.

@@ -127,6 +127,25 @@ void fix(Work& w, const Machine& m, const Instr& in, const Chip& chip) {
   w.lasts = time + (w.dst == GM ? 0 : chip.fix_latency);
 }
 
+// Matrices out of L0C: rows, or columns of fractals, each a burst.
+void fix_matrix(Work& w, const Machine& m, const Instr& in, const Chip& chip) {
+  using namespace isa::l0c_matrix;
+  const int64_t rows = m.arg(in, isa::l0c_matrix::rows), across = m.arg(in, columns), wide = in.attrs[width];
+  const int64_t size = in.tensors[dst].size, elements = m.arg(in, matrices) * rows * across;
+  const int64_t bursts = m.arg(in, matrices) * (wide ? ceil_of(across, wide) : rows);
+  const int64_t length = (wide ? rows * wide : across) * size;
+  w.bytes = elements * size;
+  const double time = double(elements) / chip.fix_elements;
+  if (w.dst == GM) {
+    through_gm(w, chip, true, chip.fix_gm,
+               served(chip, m.place(in, dst), bursts, length, m.arg(in, dst_stride), chip.unaligned));
+    w.gap = 0;
+    w.latency = chip.fix_latency;
+  }
+  w.occupies = time;
+  w.lasts = time + (w.dst == GM ? 0 : chip.fix_latency);
+}
+
 // Units of 256 elements out of or into L0C.
 void l0c_move(Work& w, const Instr& in, int64_t fractals, const Chip& chip, double startup) {
   const int64_t size = std::max(in.tensors[0].size, in.tensors[1].size);
@@ -174,6 +193,25 @@ int lane_of(const Work& w, int pipe, bool split) {
 
 }  // namespace
 
+Work library_work(const Costs& costs, Scope dst, double bytes, double most, bool scratch) {
+  const Chip& chip = costs.chip;
+  Work w;
+  w.dst = dst;
+  w.src = UB;
+  if (dst == GM) {
+    w.lane = kMte3;
+    w.bytes = int64_t(bytes);
+    through_gm(w, chip, true, chip.ub_gm, bytes);
+    w.occupies = w.lasts = 1;
+    return w;
+  }
+  w.lane = kV;
+  w.vector_bytes = int64_t(bytes);
+  const double each = costs.of(find_op("vadd")).startup + std::max(bytes, most) / double(kVectorBytes);
+  w.occupies = w.lasts = (scratch ? 1 : chip.library) * each;
+  return w;
+}
+
 Work work_of(const Machine& m, const Instr& in, const Costs& costs, const Shifts& shifts) {
   const Chip& chip = costs.chip;
   const RowCost& row = costs.of(in.op);
@@ -200,6 +238,15 @@ Work work_of(const Machine& m, const Instr& in, const Costs& costs, const Shifts
     load_l0(w, chip,
             ceil_of(m.arg(in, isa::load3dv2::m_ext), kFractalSide) * ceil_of(m.arg(in, isa::load3dv2::k_ext), k0),
             chip.load3d_latency, chip.load3d_gap);
+  } else if (run == run_load2d_square) {
+    const int64_t fractals =
+        in.tensors[0].size == kFractalBytes / (kFractalSide * kFractalSide) ? 1 : 2;  // of a square
+    load_l0(w, chip, m.arg(in, isa::load2d_square::repeat) * fractals, chip.load2d_latency, chip.load2d_gap);
+  } else if (run == run_fill_blocks) {
+    using namespace isa::fill_blocks;
+    w.src = L1;
+    load_l0(w, chip, ceil_of(m.arg(in, repeat) * m.arg(in, blocks) * kBlockBytes, kFractalBytes), chip.load2d_latency,
+            chip.load2d_gap);
   } else if (run == run_fill) {
     w.src = L1;  // no source: as fast as a load
     load_l0(w, chip, m.arg(in, isa::fill::repeat), chip.load2d_latency, chip.load2d_gap);
@@ -215,6 +262,8 @@ Work work_of(const Machine& m, const Instr& in, const Costs& costs, const Shifts
     convolution(w, in, chip);
   } else if (run == run_fixpipe) {
     fix(w, m, in, chip);
+  } else if (run == run_l0c_matrix) {
+    fix_matrix(w, m, in, chip);
   } else if (run == run_move_l0c) {
     l0c_move(w, in, m.arg(in, isa::data_move_l0c::nburst) * m.arg(in, isa::data_move_l0c::burst), chip, row.startup);
   } else if (run == run_broadcast_l0c) {

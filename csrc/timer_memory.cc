@@ -27,10 +27,18 @@ Pages pages_of(const Machine& m, uint32_t buffer, const Touch& touch, int64_t co
 
 }  // namespace
 
+std::vector<Timer::Page>& Timer::pages_at(uint32_t buffer) {
+  if (buffer >= pages_.size()) pages_.resize(timing_.program.buffers.size());
+  std::vector<Page>& pages = pages_[buffer];
+  if (pages.empty()) pages.resize(size_t(timing_.pages_of(buffer)));
+  return pages;
+}
+
 void Timer::note_pages(const Machine& m) {
   for (const auto& [buffer, touch] : seen_) {
     if (touch.scope != GM || touch.hi <= touch.lo) continue;
-    std::vector<Page>& pages = pages_[buffer];
+    if (timing_.direct) timing_.note_bytes(block_, double(touch.hi - touch.lo));
+    std::vector<Page>& pages = pages_at(buffer);
     const Pages range = pages_of(m, buffer, touch, int64_t(pages.size()));
     for (int64_t p = range.first; p <= range.last; ++p) {
       if (pages[size_t(p)].touched > 0) continue;
@@ -40,11 +48,11 @@ void Timer::note_pages(const Machine& m) {
   }
 }
 
-void Timer::find_misses(const Machine& m, const Instr&, Work& work) {
+void Timer::find_misses(const Machine& m, Work& work) {
   double missed = 0;
   for (const auto& [buffer, touch] : seen_) {
     if (touch.scope != GM || touch.hi <= touch.lo) continue;
-    std::vector<Page>& pages = pages_[buffer];
+    std::vector<Page>& pages = pages_at(buffer);
     const Pages range = pages_of(m, buffer, touch, int64_t(pages.size()));
     const double each = double(work.bytes) / double(range.last - range.first + 1);
     const double whole = double(std::min<int64_t>(kPage, std::max<int64_t>(m.view(buffer).size, 1)));
@@ -65,7 +73,7 @@ void Timer::find_misses(const Machine& m, const Instr&, Work& work) {
 }
 
 void Timer::move_through_gm(Work& work, double start, double& shared) {
-  const double gm_share = chip_.gm_total / timing_.active(), l2_share = chip_.l2_total / timing_.active();
+  const double part = timing_.part(block_), gm_share = chip_.gm_total * part, l2_share = chip_.l2_total * part;
   const double since = std::max(0.0, start - tokens_at_);
   gm_tokens_ = std::min(chip_.credit, gm_tokens_ + gm_share * since);
   l2_tokens_ = std::min(chip_.credit, l2_tokens_ + l2_share * since);

@@ -22,19 +22,22 @@ const RowCost& Costs::of(const OpInfo* op) const {
   return found->second;
 }
 
-Timing::Timing(const Program& p, Costs c, int64_t n, Execute execute, int64_t traced, int64_t most)
+Timing::Timing(const Program& p, Costs c, int64_t n, Execute execute, int64_t traced, int64_t most, bool direct)
     : program(p),
       costs(std::move(c)),
+      direct(direct),
       traced_blocks(traced),
       traced_slices(most),
       blocks(size_t(n)),
       steps(p.stream.steps.size()),
       execute_(execute),
-      pages_(p.buffers.size()) {}
+      pages_(p.buffers.size()),
+      bytes_(direct ? size_t(n) : 0) {}
 
 std::unique_ptr<Observer> Timing::make() { return std::make_unique<Timer>(*this); }
 
 void Timing::size_pages(uint32_t buffer, int64_t bytes) {
+  if (buffer >= pages_.size()) pages_.resize(buffer + 1);
   pages_[buffer].resize(size_t(std::max<int64_t>(ceil_div(bytes, kPage), 1)));
 }
 
@@ -54,11 +57,21 @@ void Timing::begin_timing() {
   }
   active_ = std::clamp<double>(double(blocks.size()), 1, costs.chip.cores);
   spread_ = touched_pages_ > 0 ? std::max(1.0, active_ * unique_pages_ / touched_pages_) : 1;
+  if (!direct) return;
+  // Cores that move much while others compute get what those leave; nobody gets less than an equal part.
+  double all = 0;
+  for (const double bytes : bytes_) all += bytes;
+  const double at_once = active_ / std::max<double>(double(blocks.size()), 1);
+  for (const double bytes : bytes_) {
+    const double share = all > 0 ? bytes / all / at_once : 0;
+    parts_.push_back(std::clamp(share, 1 / active_, 1.0));
+  }
 }
 
 void Timing::add(int64_t block, const BlockSum& sum, const std::vector<StepSum>& from, std::vector<TimeSpan>& found) {
   std::lock_guard<std::mutex> lock(mutex_);
   blocks[size_t(block)] = sum;
+  if (from.size() > steps.size()) steps.resize(from.size());
   for (size_t i = 0; i < from.size(); ++i) {
     steps[i].count += from[i].count;
     steps[i].busy += from[i].busy;

@@ -26,7 +26,7 @@ const std::vector<const char*>& chip_value_names();
 enum Lane : int { kS, kV, kM, kMte1, kMte2, kMte3, kFix, kCubeMte2, kCubeMte3, kCubeS, kLanes };
 
 // Why an instruction did not start when its pipe was free, or took longer than alone.
-enum Stall : int { kDispatch, kRaw, kWar, kWaw, kFlag, kBarrier, kQueue, kBandwidth, kBank, kBlocks, kStalls };
+enum Stall : int { kDispatch, kRaw, kWar, kWaw, kFlag, kBarrier, kQueue, kBandwidth, kBank, kBlocks, kCores, kStalls };
 
 struct RowCost {
   int pipe = -1;          // -1: by the route
@@ -72,8 +72,10 @@ enum class Execute { Few, Integers, All };
 
 class Timing : public ObserverSource {
  public:
+  // `direct`: the blocks are cores of a launch whose front end runs its kernel while it reads it, all on one thread;
+  // the program is its directory, which grows.
   Timing(const Program& program, Costs costs, int64_t blocks, Execute execute, int64_t traced_blocks,
-         int64_t traced_slices);
+         int64_t traced_slices, bool direct = false);
   std::unique_ptr<Observer> make() override;
 
   // The first of two runs finds the pages, the second one the times.
@@ -88,7 +90,10 @@ class Timing : public ObserverSource {
   bool fits_l2() const { return unique_pages_ * double(kPage) <= costs.chip.l2_bytes; }
   // Bytes of all cores for one of this core, as far as they are different ones.
   double spread() const { return spread_; }
-  double active() const { return active_; }
+  // A core's part of what the chip moves: of a direct front end by what it moves, else all the same.
+  double part(int64_t block) const { return parts_.empty() ? 1 / active_ : parts_[size_t(block)]; }
+  // Bytes that a core of a direct front end touches in GM, in the first run.
+  void note_bytes(int64_t block, double bytes) { bytes_[size_t(block)] += bytes; }
 
   void add(int64_t block, const BlockSum& sum, const std::vector<StepSum>& steps, std::vector<TimeSpan>& slices);
   // The time at which the blocks of the last stage arrived.
@@ -97,6 +102,7 @@ class Timing : public ObserverSource {
 
   const Program& program;
   const Costs costs;
+  const bool direct;
   const int64_t traced_blocks, traced_slices;
 
   std::vector<BlockSum> blocks;
@@ -109,6 +115,7 @@ class Timing : public ObserverSource {
   double unique_pages_ = 0, touched_pages_ = 0, spread_ = 1, active_ = 1;
   std::vector<std::vector<uint16_t>> pages_;  // blocks that touch a page, by buffer
   std::vector<double> barriers_;
+  std::vector<double> parts_, bytes_;
   mutable std::mutex mutex_;
 };
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,9 @@ import numpy as np
 
 from ms_custom_ops.ascendc import chips
 from ms_custom_ops.config import config
+from ms_custom_ops.cost.chip import CostChip, cost_chip
+from ms_custom_ops.cost.launch import profile_launch
+from ms_custom_ops.cost.result import Profile
 from ms_custom_ops.engine import native
 from ms_custom_ops.engine.checked import take_findings
 from ms_custom_ops.engine.findings import Report
@@ -186,7 +189,41 @@ class Kernel:
         take_findings(found, report, "ascendc")
         return report
 
-    def _launch(self, launch: LaunchRecord, call: _Call, threads: int, reverse: bool) -> None:
+    def profile(
+        self,
+        block_dim: int,
+        *args: Any,
+        chip: CostChip | None = None,
+        traced_blocks: int = 2,
+        traced_slices: int = 100_000,
+        tiling: Any = None,
+        tiling_key: int | None = None,
+        workspace: int = 0,
+        time_limit: float | None = None,
+        reachable: Sequence[np.ndarray] = (),
+    ) -> Profile:
+        """Modelled time of a call, and where its cycles go (docs/profiler.md). The kernel runs twice, on one thread;
+        its memory is put back in between.
+
+        Arguments as of the call. ``chip``: numbers of the model in place of those of the chip that the kernel was built
+        for. ``traced_blocks``, ``traced_slices``: of how many blocks the timeline is kept, how many slices of each
+        core. Raises AscendcError as the call does.
+        """
+        numbers = chip or cost_chip(self._chip.name)
+        if numbers.soc.split_core != self._chip.split_core:
+            accepted = f"{self._chip.name}, or a chip with cores of its kind"
+            raise AscendcError(describe(self.name, "chip of profile", numbers.soc.name, accepted))
+        call = _Call(self, args, tiling, workspace, reachable, ())
+        launch = self.record(block_dim, tiling_key, time_limit)
+
+        def run(function: Callable[..., int]) -> None:
+            self._launch(launch, call, 1, False, function)
+
+        return profile_launch(self.name, numbers, launch, run, traced_blocks=traced_blocks, traced_slices=traced_slices)
+
+    def _launch(
+        self, launch: LaunchRecord, call: _Call, threads: int, reverse: bool, run: Callable[..., int] | None = None
+    ) -> None:
         launch.args = call.pointers
         launch.memory, launch.memories = call.memory, len(call.named)
         launch.threads, launch.reverse = threads, reverse
@@ -194,7 +231,7 @@ class Kernel:
         if threading.current_thread() is threading.main_thread():
             launch.poll = ctypes.cast(library.mco_python_signals, ctypes.c_void_p)
         text = ctypes.create_string_buffer(_ERROR_BYTES)
-        status = library.mco_asc_run(ctypes.byref(launch), text, ctypes.c_size_t(_ERROR_BYTES))
+        status = (run or library.mco_asc_run)(ctypes.byref(launch), text, ctypes.c_size_t(_ERROR_BYTES))
         if status == _STOPPED:
             raising = ctypes.PyDLL(str(native.library_path())).mco_python_raise
             raising.restype = ctypes.py_object

@@ -23,6 +23,8 @@ from ms_custom_ops.ascendc.definition import DYNAMIC, combination, config_name, 
 from ms_custom_ops.ascendc.definition import Definition as OpDefinition
 from ms_custom_ops.ascendc.host import HostCall, HostLibrary, Tensor, Tiling
 from ms_custom_ops.ascendc.kernel import SYSTEM_WORKSPACE, Kernel
+from ms_custom_ops.cost.chip import CostChip
+from ms_custom_ops.cost.result import Profile
 from ms_custom_ops.engine.findings import Report
 from ms_custom_ops.errors import AscendcBuildError, AscendcError, describe
 from ms_custom_ops.soc.table import Soc
@@ -153,6 +155,35 @@ class AscendcOp:
         """A call with every access of the kernel looked at; see :meth:`Kernel.check`. Outputs without an InitValue hold
         nothing before the kernel has written them."""
         return self(*tensors, out_shapes=out_shapes, **named, _run=functools.partial(self._checked, values, time_limit))
+
+    def profile(
+        self,
+        *tensors: Any,
+        out_shapes: Sequence[Sequence[int]] | None = None,
+        chip: CostChip | None = None,
+        traced_blocks: int = 2,
+        traced_slices: int = 100_000,
+        time_limit: float | None = None,
+        **named: Any,
+    ) -> Profile:
+        """Modelled time of a call; see :meth:`Kernel.profile`."""
+        run = functools.partial(
+            self.profile_launch, chip=chip, traced_blocks=traced_blocks, traced_slices=traced_slices,
+            time_limit=time_limit,
+        )  # fmt: skip
+        return self(*tensors, out_shapes=out_shapes, **named, _run=run)
+
+    def profile_launch(self, launch: Launch, arrays: Sequence[Array], **how: Any) -> Profile:
+        """Modelled time of a prepared call; ``how``: keywords of :meth:`Kernel.profile`."""
+        found: list[Profile] = []
+
+        def take(*args: Any, threads: int, reverse: bool, outputs: Any, **named: Any) -> None:
+            found.append(launch.kernel.profile(*args, **named, **how))
+
+        self.run(launch, arrays, call=take)
+        if not found:
+            raise AscendcError(describe(self.name, "outputs", "without elements", "a call that runs a kernel"))
+        return found[0]
 
     def launch(
         self,

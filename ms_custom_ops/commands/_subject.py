@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,6 +30,12 @@ class Wanted:
     dtype: str | None = None
     arguments: tuple[str, ...] = ()
     feeds: tuple[str, ...] = ()
+    impl: str = "tik"
+    entry: str | None = None
+    block_dim: int = 1
+    tiling: Path | None = None
+    tiling_key: int | None = None
+    workspace: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,16 +87,22 @@ def call_of(op: OpSpec, case: Case, soc: str | None) -> Call:
     return describe_call(op, shapes, dtypes, attrs, soc)
 
 
-def usual_feed(op: OpSpec, case: Case, call: Call, program: ir.Program) -> list[Any]:
-    """The usual data of the op for the case."""
+def arrays_of(op: OpSpec, case: Case, call: Call) -> Mapping[str, Any]:
+    """The usual data of the op for the case, by argument."""
     from ms_custom_ops.cases.data import make_arrays
     from ms_custom_ops.cases.model import PlannedCase
-    from ms_custom_ops.lower.run import kernel_array
 
     shapes, dtypes, attrs = op.case_call(case)
     symbols = op.check_call(shapes, dtypes, attrs, call.soc)
     planned = PlannedCase(case.name, op, "primitive", symbols, shapes, dtypes, attrs, {}, {}, (0,))
-    arrays: Mapping[str, Any] = make_arrays(planned)
+    return make_arrays(planned)
+
+
+def usual_feed(op: OpSpec, case: Case, call: Call, program: ir.Program) -> list[Any]:
+    """The same as the Program takes it."""
+    from ms_custom_ops.lower.run import kernel_array
+
+    arrays = arrays_of(op, case, call)
     names = [name for name, _, _ in call.inputs]
     return [kernel_array(arrays[n], program.buffers[i]) for n, i in zip(names, program.inputs, strict=True)]
 

@@ -64,7 +64,7 @@ def run(file, values, entry, blocks, soc, sources, include_dirs, defines, tiling
             raise SystemExit(subprocess.run([str(program), *values]).returncode)
     kernel = ascendc.build([file, *sources], entry, soc, include_dirs, defines)
     click.echo(f"{kernel.name}: {'found' if kernel.cached else 'built'} in {kernel.seconds:.2f} s")
-    arguments = [_value(kernel.name, number, text) for number, text in enumerate(values)]
+    arguments = [value_of(kernel.name, number, text) for number, text in enumerate(values)]
     before = [value.copy() if isinstance(value, np.ndarray) else None for value in arguments]
     data = tiling.read_bytes() if tiling else None
     kernel(blocks, *arguments, tiling=data, tiling_key=tiling_key, workspace=workspace)
@@ -78,7 +78,8 @@ def run(file, values, entry, blocks, soc, sources, include_dirs, defines, tiling
             np.save(save / f"{number}.npy", new)
 
 
-def _value(name: str, number: int, text: str) -> np.ndarray | int | float:
+def value_of(name: str, number: int, text: str) -> np.ndarray | int | float:
+    """A value of the command line: a number, a file x.npy, or a new array. AscendcError for anything else."""
     where = f"value {number}"
     if new := _NEW.fullmatch(text):
         kind, sizes, dtype = new.groups()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ms_custom_ops.commands._launches import is_source, profile_op, profile_source
 from ms_custom_ops.commands._subject import Wanted, find_subject, pairs
 
 if TYPE_CHECKING:
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
 
 def _profile(scope: Scope, what: str, wanted: Wanted, numbers: tuple[str, ...], how: tuple[int, str]) -> Profile:
     from ms_custom_ops.cost import cost_chip, profile
+    from ms_custom_ops.soc import current_soc
 
+    if is_source(what) or wanted.impl == "ascendc":
+        if how[1] == "integers":
+            raise click.UsageError("--execute integers: of Ascend C everything is computed; accepted: needed, all")
+        chip = cost_chip(wanted.soc or current_soc().name).with_values(**pairs(numbers, "--set"))
+        if is_source(what):
+            return profile_source(what, wanted, chip, how[0])
+        return profile_op(scope, what, wanted, chip, how[0])
     subject = find_subject(scope, what, wanted)
     chip = cost_chip(wanted.soc or subject.program.soc).with_values(**pairs(numbers, "--set"))
     return profile(subject.program, subject.feed, chip=chip, traced_blocks=how[0], execute=how[1])
@@ -26,29 +35,47 @@ def _profile(scope: Scope, what: str, wanted: Wanted, numbers: tuple[str, ...], 
 
 def _other(text: str, what: str, wanted: Wanted) -> tuple[str, Wanted]:
     """What ``--compare`` names: another subject, or the same with another chip, case, attribute or size."""
-    fields: dict[str, tuple[str, ...]] = {"attrs": (), "shape": ()}
+    fields: dict[str, tuple[str, ...]] = {"attrs": (), "shape": (), "arguments": ()}
     for part in text.split():
         name, sign, value = part.partition("=")
         if not sign:
+            if is_source(what) != is_source(part):  # kernels of two languages take their values differently
+                wanted = replace(wanted, arguments=())
             what = part
-        elif name in ("soc", "case", "dtype"):
+        elif name in ("soc", "case", "dtype", "impl", "entry"):
             changed: dict[str, Any] = {name: value}
             wanted = replace(wanted, **changed)
+        elif name == "block_dim" and value.isdigit():
+            wanted = replace(wanted, block_dim=int(value))
+        elif name == "arg":
+            fields["arguments"] += (value,)
         elif name.startswith("attr."):
             fields["attrs"] += (f"{name[5:]}={value}",)
         else:
             fields["shape"] += (part,)
-    return what, replace(wanted, attrs=wanted.attrs + fields["attrs"], shape=wanted.shape + fields["shape"])
+    arguments = fields["arguments"] or wanted.arguments
+    return what, replace(
+        wanted, attrs=wanted.attrs + fields["attrs"], shape=wanted.shape + fields["shape"], arguments=arguments
+    )
 
 
 @click.command("profile")
-@click.argument("what", metavar="OP|KERNEL.py:ENTRY")
+@click.argument("what", metavar="OP|KERNEL.py:ENTRY|KERNEL.cpp")
 @click.option("--case", default=None, help="Smoke case of the op; default: its first.")
 @click.option("--soc", default=None, help="Chip; default: the configured one.")
 @click.option("--shape", multiple=True, metavar="NAME=SIZE,...", help="Other sizes for the case, such as S1=1024.")
 @click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="Other attributes for the case.")
 @click.option("--dtype", default=None, help="Another dtype row for the case, such as BF16.")
-@click.option("--arg", "arguments", multiple=True, metavar="VALUE", help="Argument of ENTRY, as of run.")
+@click.option("--impl", type=click.Choice(["tik", "ascendc"]), default="tik", show_default=True,
+              help="Which kernel of the op.")  # fmt: skip
+@click.option("--entry", default=None, help="Kernel of KERNEL.cpp; default: the only one.")
+@click.option("--block-dim", type=click.IntRange(1), default=1, show_default=True, help="Blocks of KERNEL.cpp.")
+@click.option("--tiling", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=None,
+              help="File of the tiling data of KERNEL.cpp.")  # fmt: skip
+@click.option("--tiling-key", type=int, default=None, help="Number of TILING_KEY_IS of KERNEL.cpp.")
+@click.option("--workspace", type=click.IntRange(0), default=0, help="Bytes of workspace of KERNEL.cpp.")
+@click.option("--arg", "arguments", multiple=True, metavar="VALUE", help="Argument of ENTRY, as of run; of KERNEL.cpp, "
+              "as of ascendc run.")  # fmt: skip
 @click.option("--feed", "feeds", multiple=True, metavar="FILE", help="Input of KERNEL, as of run; default: zeros.")
 @click.option("--set", "numbers", multiple=True, metavar="NAME=NUMBER", help="Another number for the model.")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default=None, help="Folder for the files.")
@@ -61,7 +88,8 @@ def _other(text: str, what: str, wanted: Wanted) -> tuple[str, Wanted]:
 @click.pass_obj
 def command(
     scope: Scope, what: str, case: str | None, soc: str | None, shape: tuple[str, ...], attrs: tuple[str, ...],
-    dtype: str | None, arguments: tuple[str, ...], feeds: tuple[str, ...], numbers: tuple[str, ...], out: Path | None,
+    dtype: str | None, impl: str, entry: str | None, block_dim: int, tiling: Path | None, tiling_key: int | None,
+    workspace: int, arguments: tuple[str, ...], feeds: tuple[str, ...], numbers: tuple[str, ...], out: Path | None,
     blocks: int, execute: str, lines: int, compare: str | None,
 ) -> None:  # fmt: skip
     """Modelled time of the kernel of an op, or of a kernel file, on a chip: where its cycles go.
@@ -71,7 +99,9 @@ def command(
     """
     from ms_custom_ops.cost import files
 
-    wanted = Wanted(case, soc, shape, attrs, dtype, arguments, feeds)
+    wanted = Wanted(
+        case, soc, shape, attrs, dtype, arguments, feeds, impl, entry, block_dim, tiling, tiling_key, workspace
+    )
     first = _profile(scope, what, wanted, numbers, (blocks, execute))
     click.echo(first.text(lines))
     if out is not None:

@@ -27,13 +27,14 @@ STALLS = (
     "shared bandwidth",
     "bank conflict",
     "other blocks",
+    "flag of another core",
 )
 SCOPES = ir.SCOPES
 UNIT = 256.0
 """Times are counted in parts of a cycle."""
 _NUMBERS = ("gm_read", "gm_written", "l2_bytes", "macs", "cube", "vector_bytes", "unpaired")
 
-SLICE = np.dtype(
+_SLICE = np.dtype(
     [
         ("step", "<i4"),
         ("lane", "<i4"),
@@ -45,6 +46,8 @@ SLICE = np.dtype(
         ("bytes", "<f8"),
     ]
 )
+SLICE = np.dtype([*_SLICE.descr, ("sub", "<i4")])
+"""A slice of a timeline; ``sub``: which of several vector cores of its block."""
 
 
 class _RowCost(ctypes.Structure):
@@ -80,6 +83,13 @@ def _library() -> ctypes.CDLL:
         ctypes.POINTER(native._Options), ctypes.POINTER(_Request), ctypes.POINTER(pointer), text, size,
     ]  # fmt: skip
     library.mco_timing_free.restype, library.mco_timing_free.argtypes = None, [pointer]
+    library.mco_timing_shape.restype, library.mco_timing_shape.argtypes = None, [pointer, pointer]
+    library.mco_timing_call.restype = ctypes.c_int
+    library.mco_timing_call.argtypes = [pointer, i64, pointer, pointer, pointer]
+    library.mco_asc_time.restype = ctypes.c_int
+    library.mco_asc_time.argtypes = [
+        pointer, ctypes.POINTER(_Request), ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(pointer), text, size,
+    ]  # fmt: skip
     for name in ("mco_timing_blocks", "mco_timing_steps", "mco_timing_slices"):
         function = getattr(library, name)
         function.restype, function.argtypes = i64, [pointer, pointer, i64]
@@ -107,10 +117,10 @@ def core_count(program: ir.Program, chip: CostChip) -> int:
     return soc.vector_core_count if soc.split_core and not uses_cube(program) else soc.cube_core_count
 
 
-def _chip_numbers(program: ir.Program, chip: CostChip) -> Any:
+def _chip_numbers(chip: CostChip, cores: int, split: bool) -> Any:
     computed = {
-        "cores": core_count(program, chip),
-        "split": float(program.split_cores),
+        "cores": cores,
+        "split": float(split),
         "start": chip.values["launch_us"] * chip.clock_mhz,
         "gm_total": chip.gm_bytes_per_cycle,
         "l2_total": chip.l2_bytes_per_cycle,
@@ -130,9 +140,9 @@ def _row_costs(chip: CostChip) -> Any:
     return (_RowCost * len(costs))(*costs)
 
 
-def _routes(program: ir.Program) -> Any:
+def _routes(split: bool) -> Any:
     pipes = [-1] * len(SCOPES) ** 2
-    for (dst, src), pipe in BY_ROUTE[program.split_cores].items():
+    for (dst, src), pipe in BY_ROUTE[split].items():
         pipes[SCOPES.index(dst) * len(SCOPES) + SCOPES.index(src)] = PIPES[f"PIPE_{pipe}"]
     return (ctypes.c_int32 * len(pipes))(*pipes)
 
@@ -173,6 +183,29 @@ def _step_names(handle: native.Handle, steps: int) -> list[tuple[str, str, int]]
     return found
 
 
+def request_of(chip: CostChip, cores: int, split: bool, *, execute: int, traced_blocks: int, traced_slices: int) -> Any:
+    """What the engine is asked for; ``cores``: blocks that run at once, ``split``: a cube core is one of its own."""
+    values, rows, routes = _chip_numbers(chip, cores, split), _row_costs(chip), _routes(split)
+    return _Request(values, len(values), rows, len(rows), routes, execute, traced_blocks, traced_slices)
+
+
+def read(pointer: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of blocks and steps, and slices by block and start; frees the engine's."""
+    library = _library()
+    try:
+        steps = _read(library.mco_timing_steps, pointer, np.int64).reshape(-1, 4)
+        width = 1 + 2 * len(LANES) + len(LANES) * len(STALLS) + 2 * len(SCOPES) ** 2 + len(_NUMBERS)
+        blocks = _read(library.mco_timing_blocks, pointer, np.int64).reshape(-1, width)
+        given = np.zeros(library.mco_timing_slices(pointer, None, 0), _SLICE)
+        library.mco_timing_slices(pointer, given.ctypes.data, given.size)
+    finally:
+        library.mco_timing_free(pointer)
+    slices = np.zeros(len(given), SLICE)
+    for name in _SLICE.names or ():
+        slices[name] = given[name]
+    return blocks, steps, slices[np.lexsort((slices["lane"], slices["start"], slices["block"]))]
+
+
 def run(
     program: ir.Program,
     chip: CostChip,
@@ -187,8 +220,8 @@ def run(
 ) -> Raw:
     """Times a Program on the native engine; EngineError as of a run."""
     library, handle = _library(), native.load(program.to_bytes())
-    values, rows, routes = _chip_numbers(program, chip), _row_costs(chip), _routes(program)
-    request = _Request(values, len(values), rows, len(rows), routes, execute, traced_blocks, traced_slices)
+    cores, split = core_count(program, chip), program.split_cores
+    request = request_of(chip, cores, split, execute=execute, traced_blocks=traced_blocks, traced_slices=traced_slices)
     arrays = [*inputs, *outputs]
     tensors = (native._Tensor * max(len(arrays), 1))(*[native._Tensor(a.ctypes.data, a.nbytes) for a in arrays])
     dtypes = [program.registers[i].dtype for i in program.input_scalars]
@@ -200,13 +233,5 @@ def run(
         library.mco_time, handle.pointer, tensors, len(arrays), numbers, len(given), ctypes.byref(options),
         ctypes.byref(request), ctypes.byref(pointer),
     )  # fmt: skip
-    try:
-        steps = _read(library.mco_timing_steps, pointer, np.int64).reshape(-1, 4)
-        width = 1 + 2 * len(LANES) + len(LANES) * len(STALLS) + 2 * len(SCOPES) ** 2 + len(_NUMBERS)
-        blocks = _read(library.mco_timing_blocks, pointer, np.int64).reshape(-1, width)
-        slices = np.zeros(library.mco_timing_slices(pointer, None, 0), SLICE)
-        library.mco_timing_slices(pointer, slices.ctypes.data, slices.size)
-    finally:
-        library.mco_timing_free(pointer)
-    order = np.lexsort((slices["lane"], slices["start"], slices["block"]))
-    return Raw(blocks, steps, slices[order], _step_names(handle, len(steps)))
+    blocks, steps, slices = read(pointer)
+    return Raw(blocks, steps, slices, _step_names(handle, len(steps)))

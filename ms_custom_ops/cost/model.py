@@ -9,7 +9,7 @@ import numpy as np
 
 from ms_custom_ops.cost import binding
 from ms_custom_ops.cost.chip import CostChip, cost_chip
-from ms_custom_ops.cost.result import Profile, assemble
+from ms_custom_ops.cost.result import Profile, assemble, occupancy
 from ms_custom_ops.engine import native
 from ms_custom_ops.errors import EngineError, describe
 from ms_custom_ops.program import ir
@@ -23,6 +23,9 @@ def program_of(given: Any) -> ir.Program:
     """The Program of a Tik instance after BuildCCE, of a compiled op, or the Program itself."""
     if isinstance(given, ir.Program):
         return given
+    if getattr(given, "launch", None) is not None:
+        accepted = "a Program, or the op itself: mco.ascendc.load_project(...)[name]"
+        raise EngineError(describe("profile", "program", f"the launch of {given.op}", accepted))
     program = getattr(given, "program", None)
     if isinstance(program, ir.Program):
         return program
@@ -44,11 +47,14 @@ def profile(
     traced_blocks: int = 2,
     traced_slices: int = 100_000,
     threads: int = 0,
+    **launch: Any,
 ) -> Profile:
     """Modelled time of ``program`` on a chip.
 
     Args:
-        program: a Program, a Tik instance after BuildCCE, or a compiled op.
+        program: a Program, a Tik instance after BuildCCE, or a compiled op. Also a kernel of ``mco.ascendc.build`` or
+            an op of ``mco.ascendc.load_project``: the feed holds the positional arguments of its call, everything is
+            computed, on one thread.
         feed: inputs as of ``mco.run``. Left out: tensors of zeros, for Programs whose control flow reads no data.
         soc: the chip, by default the one the Program was traced for; it must have split cores where that one has.
         chip: numbers of the model in place of those of ``soc`` (:func:`~ms_custom_ops.cost.cost_chip`).
@@ -57,9 +63,19 @@ def profile(
             flow looks at are zeros (no result is NaN, nothing is selected by score).
         traced_blocks, traced_slices: of how many blocks the timeline is kept, and how many slices of each.
         threads: as of ``mco.run``.
+        launch: of an Ascend C kernel, the keywords of its ``profile``: tiling, tiling_key, workspace, reachable,
+            time_limit; of an op its attributes.
 
     Raises EngineError as :func:`mco.run` does.
     """
+    if hasattr(program, "profile"):  # it runs itself
+        if execute == "integers":
+            raise EngineError(describe(program.name, "execute of profile", "'integers'", "needed, all for Ascend C"))
+        given = chip or (cost_chip(soc) if soc else None)
+        traced = {"traced_blocks": traced_blocks, "traced_slices": traced_slices}
+        return program.profile(*(feed or ()), chip=given, **traced, **launch)
+    if launch:
+        raise EngineError(describe("profile", "argument", next(iter(launch)), "those of a Program"))
     built = program_of(program)
     numbers = chip or cost_chip(soc or built.soc)
     if get_soc(numbers.soc.name).split_core != built.split_cores:
@@ -80,7 +96,7 @@ def profile(
         built, numbers, inputs, scalars, outputs, execute=EXECUTE[execute], traced_blocks=traced_blocks,
         traced_slices=traced_slices, threads=threads,
     )  # fmt: skip
-    return assemble(built, numbers, raw, binding.core_count(built, numbers))
+    return assemble(built.name, numbers, raw, binding.core_count(built, numbers), occupancy(built))
 
 
 def _empty(program: ir.Program, buffer: ir.Buffer) -> np.ndarray:

@@ -40,10 +40,18 @@ def _esc(text: object) -> str:
     return html.escape(str(text))
 
 
-def _lane_label(p: Profile, lane: int) -> tuple[str, str]:
-    unit, track = unit_of(LANES[lane], p.chip.soc.split_core)
-    core = {"cubecore0": "cube ", "veccore0": "vector ", "": ""}[unit]
+Row = tuple[int, int]
+"""Lane of a timeline, and which of several vector cores."""
+
+
+def _lane_label(p: Profile, row: Row) -> tuple[str, str]:
+    unit, track = unit_of(LANES[row[0]], p.chip.soc.split_core, row[1])
+    core = {"cubecore0": "cube ", "veccore0": "vector ", "": ""}.get(unit, f"vector {row[1]} ")
     return f"{core}{track}", _COLOUR[track]
+
+
+def _of_row(slices: np.ndarray, row: Row) -> np.ndarray:
+    return slices[(slices["lane"] == row[0]) & (slices["sub"] == row[1])]
 
 
 def _axis(first: float, last: float, height: int, clock: float) -> list[str]:
@@ -58,7 +66,7 @@ def _axis(first: float, last: float, height: int, clock: float) -> list[str]:
     return out
 
 
-def _overview(p: Profile, slices: np.ndarray, lanes: list[int]) -> str:
+def _overview(p: Profile, slices: np.ndarray, lanes: list[Row]) -> str:
     """How busy each pipe is over the traced part, in columns of equal time."""
     first, last = float(slices["start"].min()), float(slices["end"].max())
     columns, span = 250, max(last - first, 1.0)
@@ -68,7 +76,7 @@ def _overview(p: Profile, slices: np.ndarray, lanes: list[int]) -> str:
     out = [f'<svg width="{_WIDTH}" height="{height + 22}">', *_axis(first, last, height, p.chip.clock_mhz)]
     for row, lane in enumerate(lanes):
         label, colour = _lane_label(p, lane)
-        of = slices[slices["lane"] == lane]
+        of = _of_row(slices, lane)
         # Busy time up to an edge, by interpolation between the ends of the slices, which do not overlap.
         points = np.stack([of["start"], of["end"]], 1).reshape(-1)
         done = np.cumsum(of["end"] - of["start"])
@@ -94,7 +102,7 @@ def _window(slices: np.ndarray) -> tuple[float, float]:
     return float(part["start"].min()), float(part["end"].max())
 
 
-def _detail(p: Profile, slices: np.ndarray, lanes: list[int]) -> str:
+def _detail(p: Profile, slices: np.ndarray, lanes: list[Row]) -> str:
     first, last = _window(slices)
     scale = (_WIDTH - _LEFT - 46) / max(last - first, 1.0)
     height = len(lanes) * _ROW
@@ -104,7 +112,7 @@ def _detail(p: Profile, slices: np.ndarray, lanes: list[int]) -> str:
         label, colour = _lane_label(p, lane)
         y = row * _ROW
         out.append(f'<text x="6" y="{y + 16}">{_esc(label)}</text>')
-        for s in shown[shown["lane"] == lane][:600]:
+        for s in _of_row(shown, lane)[:600]:
             name, file, line = p.step_names[s["step"]]
             x = _LEFT + (max(float(s["start"]), first) - first) * scale
             wide = max((min(float(s["end"]), last) - max(float(s["start"]), first)) * scale, 0.4)
@@ -124,7 +132,7 @@ def _timeline(p: Profile) -> str:
         return "<p>No slices were kept.</p>"
     block = int(p.slices["block"][0])
     slices = p.slices[p.slices["block"] == block]
-    lanes = [n for n in range(len(LANES)) if np.any(slices["lane"] == n)]
+    lanes: list[Row] = sorted({(int(s["lane"]), int(s["sub"])) for s in slices[["lane", "sub"]]})
     lanes.sort(key=lambda n: _lane_label(p, n)[0])
     whole = float(slices["end"].max()) >= p.core_cycles[min(block, p.cores - 1)] * 0.999
     part = "the whole run" if whole else "the first part of the run"
@@ -143,9 +151,9 @@ def _bar(share: float, colour: str) -> str:
 def _pipes(p: Profile) -> str:
     rows = []
     for pipe in p.pipes:
-        label, colour = _lane_label(p, LANES.index(pipe.name))
+        label, colour = _lane_label(p, (LANES.index(pipe.name), 0))
         waits = sorted(pipe.stalls.items(), key=lambda s: -s[1])[:3]
-        whole = p.cycles * p.cores
+        whole = p.cycles * pipe.units
         text = ", ".join(f"{why} {c / whole:.1%}" for why, c in waits)
         rows.append(
             f"<tr><td>{_esc(label)}</td><td class=l>{_bar(pipe.utilisation, colour)}</td>"
@@ -174,7 +182,7 @@ def _memories(p: Profile) -> str:
 
 def _roofline(p: Profile) -> str:
     """Operations per second over operations per byte behind L2, both logarithmic."""
-    clock, cores = p.chip.clock_mhz * 1e6, p.cores
+    clock, cores = p.chip.clock_mhz * 1e6, p.cores if p.macs else p.cores * p.vectors
     operations = 2 * p.macs if p.macs else next((r.cycles for r in p.roofs if r.name == "vector"), 0) * cores * 64
     peak = (8192 if p.macs else 64) * cores * clock
     gm, l2 = p.chip.gm_bytes_per_cycle * clock, p.chip.l2_bytes_per_cycle * clock

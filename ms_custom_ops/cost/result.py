@@ -19,13 +19,15 @@ BOUND = 0.8
 
 @dataclass(frozen=True)
 class Pipe:
-    """Of all blocks: busy cycles, the part of the cores' time, instructions, cycles stalled by reason."""
+    """Of all blocks: busy cycles, the part of the cores' time, instructions, cycles stalled by reason; ``units``: how
+    many pipes of this name the blocks that run at once have."""
 
     name: str
     busy: float
     utilisation: float
     instructions: int
     stalls: dict[str, float]
+    units: int = 1
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,18 @@ class Roof:
 
 
 @dataclass(frozen=True)
+class Shape:
+    """Cores of a block of an Ascend C launch, and the bytes that each memory holds."""
+
+    cubes: int
+    vectors: int
+    used: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Profile:
-    """One Program on one chip. Every figure is modelled."""
+    """One Program, or one launch of an Ascend C kernel, on one chip. Every figure is modelled. ``vectors``: vector
+    cores of a block; ``left_out``: what the model does not see of it."""
 
     name: str
     chip: CostChip
@@ -85,6 +97,8 @@ class Profile:
     occupancy: dict[str, tuple[int, int]]
     slices: np.ndarray
     step_names: list[tuple[str, str, int]]
+    vectors: int = 1
+    left_out: str = ""
 
     @property
     def soc(self) -> str:
@@ -122,6 +136,7 @@ class Profile:
         return (
             f"modelled, not measured and not cycle accurate; error on {self.soc}: {self.chip.error}. "
             f"Numbers of the model: {self.chip.provenance()} (ms_custom_ops/cost/chips.json)"
+            + (f". Not in it: {self.left_out}" if self.left_out else "")
         )
 
     def text(self, lines: int = 10) -> str:
@@ -140,16 +155,19 @@ class Profile:
         return self.text()
 
 
-def _core_cycles(raw: Raw, cores: int, start: float) -> tuple[float, ...]:
+def _core_cycles(ends: np.ndarray, cores: int, start: float) -> tuple[float, ...]:
     """Blocks beyond the cores take turns; what a launch costs is paid once."""
-    used = min(len(raw.end), cores) or 1
+    used = min(len(ends), cores) or 1
     times = np.full(used, start)
     for core in range(used):
-        times[core] += float(np.sum(np.maximum(raw.end[core::used] - start, 0)))
+        times[core] += float(np.sum(np.maximum(ends[core::used] - start, 0)))
     return tuple(times.tolist())
 
 
-def _pipes(raw: Raw, cycles: float, cores: int) -> tuple[Pipe, ...]:
+_OF_CUBE = ("M", "MTE1", "FIX", "MTE2 (cube)", "MTE3 (cube)", "S (cube)")
+
+
+def _pipes(raw: Raw, cycles: float, cores: int, vectors: int) -> tuple[Pipe, ...]:
     found = []
     for number, name in enumerate(LANES):
         count = int(raw.count[:, number].sum())
@@ -157,7 +175,8 @@ def _pipes(raw: Raw, cycles: float, cores: int) -> tuple[Pipe, ...]:
             continue
         busy, stall = float(raw.busy[:, number].sum()), raw.stall[:, number].sum(axis=0)
         stalls = {reason: float(s) for reason, s in zip(STALLS, stall, strict=True) if s > 0}
-        found.append(Pipe(name, busy, busy / (cycles * cores) if cycles else 0.0, count, stalls))
+        units = cores * (1 if name in _OF_CUBE else vectors)
+        found.append(Pipe(name, busy, busy / (cycles * units) if cycles else 0.0, count, stalls, units))
     return tuple(found)
 
 
@@ -204,22 +223,32 @@ def occupancy(program: ir.Program) -> dict[str, tuple[int, int]]:
     return {s: (used, program.scope_bytes.get(s, 0)) for s, used in top.items()}
 
 
-def assemble(program: ir.Program, chip: CostChip, raw: Raw, cores: int) -> Profile:
-    """The figures of a run."""
+def assemble(
+    name: str,
+    chip: CostChip,
+    raw: Raw,
+    cores: int,
+    occupancy: dict[str, tuple[int, int]],
+    shape: Shape | None = None,
+    left_out: str = "",
+) -> Profile:
+    """The figures of a run; ``cores``: blocks that run at once."""
     start = chip.values["launch_us"] * chip.clock_mhz
-    by_core = _core_cycles(raw, cores, start)
-    cycles, used = max(by_core), len(by_core)
+    each = shape.cubes + shape.vectors if shape else 1
+    ends = raw.end.reshape(-1, each).max(axis=1)
+    by_core = _core_cycles(ends, cores, start)
+    cycles, used, vectors = max(by_core), len(by_core), max(shape.vectors, 1) if shape else 1
     numbers = {n: int(v.sum()) for n, v in raw.numbers.items()}
     gm = numbers["gm_read"] + numbers["gm_written"]
-    vector, cube = numbers["vector_bytes"] / VECTOR_BYTES_PER_CYCLE, numbers["cube"] / UNIT
+    vector, cube = numbers["vector_bytes"] / VECTOR_BYTES_PER_CYCLE / vectors, numbers["cube"] / UNIT
     return Profile(
-        program.name,
+        name,
         chip,
         cycles,
-        len(raw.end),
+        len(ends),
         used,
         by_core,
-        _pipes(raw, cycles, used),
+        _pipes(raw, cycles, used, vectors),
         _paths(raw),
         _lines(raw),
         _roofs(chip, used, cube, vector, gm, numbers["l2_bytes"]),
@@ -227,7 +256,9 @@ def assemble(program: ir.Program, chip: CostChip, raw: Raw, cores: int) -> Profi
         gm,
         numbers["l2_bytes"],
         numbers["unpaired"],
-        occupancy(program),
+        occupancy,
         raw.slices,
         raw.names,
+        vectors,
+        left_out,
     )

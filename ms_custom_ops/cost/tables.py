@@ -42,7 +42,7 @@ def pipe_utilization(p: Profile) -> str:
     for pipe in p.pipes:
         name = f"{_unit(p, pipe.name)}_{_short(pipe.name)}"
         header += [f"{name}_time(us)", f"{name}_ratio"]
-        row += [f"{p.chip.seconds(pipe.busy / p.cores) * 1e6:.3f}", f"{pipe.utilisation:.5f}"]
+        row += [f"{p.chip.seconds(pipe.busy / pipe.units) * 1e6:.3f}", f"{pipe.utilisation:.5f}"]
     return _csv(header, [row])
 
 
@@ -57,8 +57,10 @@ def memory(p: Profile) -> str:
 
 def conflict_ratio(p: Profile) -> str:
     """Cycles stalled by reason, as a part of the cores' time."""
-    whole = p.cycles * p.cores
-    rows = [[_unit(p, lane), _short(lane), why, f"{c:.1f}", f"{c / whole:.5f}"] for lane, why, c in p.stalls()]
+    rows = [
+        [_unit(p, lane), _short(lane), why, f"{c:.1f}", f"{c / (p.cycles * p.pipe(lane).units):.5f}"]
+        for lane, why, c in p.stalls()
+    ]
     return _csv(["unit", "pipe", "reason", "cycles", "ratio"], rows)
 
 

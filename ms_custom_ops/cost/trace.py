@@ -44,20 +44,20 @@ class Event:
     reason: str
 
 
-def unit_of(lane: str, split: bool) -> tuple[str, str]:
-    """(core of a split core or "", track) of a lane."""
+def unit_of(lane: str, split: bool, sub: int = 0) -> tuple[str, str]:
+    """(core of a split core or "", track) of a lane; ``sub``: which of the vector cores."""
     pipe, _, cube = lane.partition(" ")
     track = TRACKS[pipe]
     if not split:
         return "", track
-    return ("cubecore0" if cube or pipe in _CUBE_CORE else "veccore0"), track
+    return ("cubecore0" if cube or pipe in _CUBE_CORE else f"veccore{sub}"), track
 
 
 def events(p: Profile) -> Iterator[Event]:
     """Slices of the traced blocks, by block and start. No two of one track overlap."""
     split, clock = p.chip.soc.split_core, p.chip.clock_mhz
     for s in p.slices:
-        unit, track = unit_of(LANES[s["lane"]], split)
+        unit, track = unit_of(LANES[s["lane"]], split, int(s["sub"]))
         name, file, line = p.step_names[s["step"]]
         start, end = round(float(s["start"]) / clock, PICO), round(float(s["end"]) / clock, PICO)
         reason = STALLS[s["reason"]] if s["reason"] >= 0 and s["wait"] > 0 else ""
@@ -85,7 +85,7 @@ def insight(p: Profile) -> str:
     records: list[dict[str, Any]] = []
     for block, unit, track in _tracks(found):
         pid = _process(block, unit)
-        place = 3 * block + (1 if unit == "cubecore0" else 2)
+        place = 4 * block + (1 if unit == "cubecore0" else 2 + int(unit[-1:] if unit else 0))
         records.append(
             {"name": "process_sort_index", "ph": "M", "pid": pid, "tid": "NA", "args": {"sort_index": place}}
         )
