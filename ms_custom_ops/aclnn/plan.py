@@ -148,7 +148,7 @@ def make_plan(request: str, interface_of: Any) -> Plan:
     name, status = (interface.name, interface.status) if interface else (op.removeprefix(CUSTOM), DEFAULT_STATUS)
     try:
         with use_soc(about["soc"]):
-            plan = _plan(interface, values) if interface else _custom_plan(project, about["soc"], op, values)
+            plan = _plan(interface, values) if interface else _custom_plan(str(project), about["soc"], op, values)
     except NotFromC as error:
         return Plan(_failed(FIND_KERNEL, f"{FIND_KERNEL} (find kernel): {error}"))
     except AscendcBuildError as error:

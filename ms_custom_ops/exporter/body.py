@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from ms_custom_ops.exporter.context import Use
 from ms_custom_ops.exporter.cores import Flag, registers_of
 from ms_custom_ops.exporter.errors import refuse
 from ms_custom_ops.exporter.expressions import CPP, NoCppError, Writer
+from ms_custom_ops.exporter.instead import INSTEAD
 from ms_custom_ops.exporter.scopes import Declarations, Names
 from ms_custom_ops.exporter.series import COUNTER, series, stores
 from ms_custom_ops.program import ir
@@ -76,7 +77,7 @@ class Body:
             r = self.program.registers[register]
             self.registers[register] = self.names.take(r.name or f"s{register}")
             self.head.append(f"{CPP[r.dtype]} {self.registers[register]}{{}};")
-        self.list(self.statements, ahead=False)
+        self.every(self.statements, ahead=False)
 
     def put(self, text: str, loc: int = 0) -> None:
         """One line, with the line of the kernel beside it."""
@@ -92,7 +93,7 @@ class Body:
         text = text if len(text) <= _TEXT else f"{text[: _TEXT - 3]}..."
         return f"  // {place} {text}".replace("\\", "/").rstrip()
 
-    def list(self, body: list, ahead: bool = True) -> None:
+    def every(self, body: list, ahead: bool = True) -> None:
         """The statements of one block."""
         if ahead:
             for register in self.declarations.ahead.get(id(body), ()):
@@ -104,12 +105,16 @@ class Body:
             index = self._table(body, index) or self._rolled(body, index) or self._one(body, index)
 
     def _one(self, body: list, index: int) -> int:
-        s = body[index]
-        try:
-            self.statement(s)
-        except NoCppError as error:
-            raise refuse(self.program, s, "expression", str(error), "see there") from error
+        self._told(body[index], self.statement)
         return index + 1
+
+    def _told(self, s: Any, write: Callable[[Any], None]) -> None:
+        """Writes a statement; an expression without C++ is refused with its line."""
+        try:
+            write(s)
+        except NoCppError as error:
+            given, _, accepted = str(error).partition("; accepted: ")
+            raise refuse(self.program, s, "scalar operation", given, accepted) from error
 
     def statement(self, s: Any) -> None:
         """One statement."""
@@ -127,7 +132,7 @@ class Body:
             self.branch(s, "")
         elif isinstance(s, ir.NoSync):
             self.put("PipeBarrier<PIPE_ALL>();  // flags of the kernel's own from here", s.loc)
-            self.list(s.body)
+            self.every(s.body)
             self.put("PipeBarrier<PIPE_ALL>();")
         elif isinstance(s, ir.Alloc):
             self.alloc(s)
@@ -138,7 +143,7 @@ class Body:
         """Statements in brackets, the opening one written."""
         self.depth += 1
         self.names.open()
-        self.list(body)
+        self.every(body)
         self.names.close()
         self.depth -= 1
 
@@ -153,7 +158,7 @@ class Body:
             first = "GetBlockIdx()" if begin == "0" else f"{self.writer.operand(s.begin)} + GetBlockIdx()"
             if known is None and not _leaves(s.body):
                 self.put(f"const {kind} {name} = {first};", s.loc)
-                self.list(s.body)
+                self.every(s.body)
                 self.names.close()
                 return
             self.put(f"for ({kind + ' ' if known is None else ''}{name} = {first}, once = 1; once; once = 0) {{", s.loc)
@@ -282,7 +287,7 @@ class Body:
         call = CALLS.get(s.op)
         if call is None:
             what = "an instruction without a call of Ascend C" if s.op in ISA else "unknown"
-            raise refuse(self.program, s, "it", what, "another instruction; docs/export.md lists those that go")
+            raise refuse(self.program, s, "it", what, INSTEAD.get(s.op, "an instruction of docs/instructions.md"))
         fresh: list[str] = []
         use = Use(self.program, s, self.tensor, self.writer, lambda n: self._fresh(n, fresh), self)
         lines = call(use)
@@ -365,7 +370,7 @@ class Body:
         self.put(f"for (uint32_t {name} = 0; {name} < {count}; ++{name}) {{")
         self.depth += 1
         for s in statements:
-            self.instruction(s)
+            self._told(s, self.instruction)
         self.depth -= 1
         self.put("}")
         self.names.close()

@@ -98,6 +98,7 @@ class Writer:
             return self.scalar(e.value), _ATOM
         if e.op == "cast":
             return self._cast(e)
+        assert e.a is not None
         if e.op == "bitcast":
             self.helpers.add("BitsAs")
             return f"BitsAs<{CPP[e.dtype]}>({self._node(e.a)[0]})", _ATOM
@@ -143,15 +144,13 @@ class Writer:
         if e.op in ("bitcount0", "bitcount1", "clz") and e.dtype == "uint64":
             call = "ScalarCountLeadingZero" if e.op == "clz" else f"ScalarGetCountOfValue<{e.op[-1]}>"
             return f"{CPP[e.dtype]}({call}({text}))", _ATOM
-        raise NoCppError(
-            f"scalar operation is {e.op} of {e.dtype}; accepted: sqrt of float32, counts of bits of uint64"
-        )
+        raise NoCppError(f"{e.op} of {e.dtype}; accepted: sqrt of float32, counts of bits of uint64")
 
     def _binary(self, e: Expr) -> tuple[str, int]:
         assert e.a is not None and e.b is not None
         common, level = e.a.dtype, _LEVEL[e.op]
         if e.op == "%" and common in FLOATS:
-            raise NoCppError(f"scalar operation is % of {common}; accepted: % of integers")
+            raise NoCppError(f"% of {common}; accepted: % of integers")
         sides = [self._side(side, level, right, e.op) for right, side in enumerate((e.a, e.b))]
         if e.op in ("<<", ">>"):
             sides[1] = self._shift(e.b, SIZE[common] * 8, sides[1])

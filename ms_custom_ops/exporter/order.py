@@ -73,7 +73,8 @@ class Order:
             elif isinstance(s, ir.NoSync):
                 state = self._own_flags(s, state)
             elif isinstance(s, ir.Jump):
-                state = self._jump(s, state)
+                self._jump(s, state)
+                state = None
             elif isinstance(s, ir.Instr) and s.op in ("block_barrier", "pipe_barrier"):
                 state = Pending()
             else:

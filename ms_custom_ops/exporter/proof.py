@@ -16,6 +16,7 @@ from ms_custom_ops.cases import smoke_cases
 from ms_custom_ops.cases.base import case_data, golden_outputs
 from ms_custom_ops.cases.data import filled, make_arrays, plain_fill
 from ms_custom_ops.cases.model import PlannedCase
+from ms_custom_ops.compiler import describe_call
 from ms_custom_ops.errors import ExportError
 from ms_custom_ops.exporter.kernel import CaseFacts
 from ms_custom_ops.lower.run import kernel_array
@@ -93,13 +94,21 @@ def _row(name: str, exported: Any, program: ir.Program, given: dict[str, Any], p
     there = {p.name: given.get(p.name) for p in exported.inputs} if planned is not None else dict(
         zip((p.name for p in exported.inputs), feed, strict=True))  # fmt: skip
     outputs = _run(exported, list(there.values()), attributes)
-    names = {program.buffers[i].name for i in program.outputs}  # the op may have others, which this case has not
+    names = _outputs(program, planned)
     kept = {p.name: x for p, x in zip(exported.outputs, outputs, strict=True) if p.name in names}
     different = _differing(program, list(kept.values()), wanted)
     distance = None
     if planned is not None:
         distance = _from_golden(planned, given, kept)
     return Row(name, not different, different, distance, time.perf_counter() - start)
+
+
+def _outputs(program: ir.Program, planned: PlannedCase | None) -> set[str]:
+    """Outputs that a case has; the op may have others."""
+    if planned is None:
+        return {program.buffers[i].name for i in program.outputs}
+    call = describe_call(planned.op, dict(planned.shapes), dict(planned.dtypes), planned.attrs, program.soc)
+    return {name for name, _, _ in call.outputs}
 
 
 def _from_golden(planned: PlannedCase, given: dict[str, Any], named: dict[str, np.ndarray]) -> float:
@@ -124,7 +133,10 @@ def _run(exported: Any, arrays: list[np.ndarray | None], attributes: dict[str, A
         if number in launch.init:
             made[...] = launch.init[number]
         outputs.append(made)
-    sides = {"input": [None if a is None else np.ascontiguousarray(a) for a in arrays], "output": outputs}
+    sides: dict[str, list[Any]] = {
+        "input": [None if a is None else np.ascontiguousarray(a) for a in arrays],
+        "output": outputs,
+    }
     entries = [None if slot is None else sides[slot[0]][slot[1]] for slot in launch.slots]
     tiling = launch.tiling
     launch.kernel(tiling.block_dim, *entries, tiling=tiling.data, tiling_key=tiling.tiling_key,
