@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ms_custom_ops.errors import BudgetError, TilingError
-from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
+from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, KIB, VECTOR_REPEAT_BYTES, Soc
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
 from ms_custom_ops.tiling.choice import tuned_choice
 from ms_custom_ops.tiling.segsum_moves import Window, panel_windows
@@ -27,6 +27,9 @@ _F32_BLOCK = BLOCK_BYTES // DTYPE_BYTES["float32"]
 _PANELS = (128, 64, 48, 32, 16)
 _GROUPS = (16, 8, 4, 2, 1)
 """Chunks of a task, and of a tile, that tune tries."""
+_HALVED = {"bwd_segsum_dadt": 48 * KIB, "bwd_dadt_fused": 48 * KIB, "dacs_segsum": 128 * KIB}
+"""Bytes of a matrix tile from which on a half is taken at a time: the other arrives, or leaves, beside the work on it.
+Chosen by modelled cycles on 910A and 910B1; no bit of a result depends on it."""
 
 
 @dataclass(frozen=True)
@@ -215,6 +218,8 @@ def _plan(op: str, p: SegsumProblem, soc: Soc, buffers_of: BuffersOf) -> SegsumP
     else:
         group = group_size(p.chunks, soc)
         tile, panel, pad = _choose(p, soc, buffers_of, group)
+        if tile > 1 and tile * panel * p.pitch * DTYPE_BYTES["float32"] >= _HALVED.get(op, soc.ub_bytes):
+            tile = -(-tile // 2)
     split = CoreSplit(-(-p.chunks // group), vector_cores(soc))
     return SegsumPlan(p, soc, group, tile, panel, pad, buffers_of(p, tile, panel, pad), split)
 

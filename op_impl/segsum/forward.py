@@ -67,9 +67,15 @@ class ForwardKernel(SegsumKernel):
                 rows = min(rows, self.problem.chunk - start)
                 if rows <= 0:
                     continue
+                # The sums are on their way out while the vector unit makes their exponentials.
                 for columns in self._columns:
                     self._panel(columns, start, rows, count)
-                self._store(first, start, rows, count)
+                self._store("segsum", first, start, rows, count)
+                if not self.with_decay:
+                    continue
+                for columns in self._columns:
+                    self._decay(columns, start, rows, count)
+                self._store("decay", first, start, rows, count)
 
     def _panel(self, columns: Columns, start: int, rows: int, count: int) -> None:
         tile, step = self.buffers["segsum" + columns.name], count * columns.width
@@ -83,11 +89,14 @@ class ForwardKernel(SegsumKernel):
         if start + rows < self.problem.chunk:
             self.vector.adds(carry, tile.shift((rows - 1) * step), 0.0, step)
         self._clamp(tile, rows * step)
-        if self.with_decay:
-            decay = self.buffers["decay" + columns.name]
-            self.vector.dup(decay, 0.0, rows * step)
-            for row in range(rows):
-                self._exp_row(decay.shift(row * step), tile.shift(row * step), columns, start + row, count)
+
+    def _decay(self, columns: Columns, start: int, rows: int, count: int) -> None:
+        """The exponentials of a panel below the diagonal."""
+        tile, step = self.buffers["segsum" + columns.name], count * columns.width
+        decay = self.buffers["decay" + columns.name]
+        self.vector.dup(decay, 0.0, rows * step)
+        for row in range(rows):
+            self._exp_row(decay.shift(row * step), tile.shift(row * step), columns, start + row, count)
 
     def _add_row(self, row: Tile, before: Tile, columns: Columns, index: int, count: int) -> None:
         """row = before + da[index] in the lanes below the diagonal, for every chunk."""
@@ -106,11 +115,10 @@ class ForwardKernel(SegsumKernel):
     def _clamp(self, tile: Tile, elements: int) -> None:
         self.vector.min(tile, tile, self.buffers["zeros"], elements, row=True)
 
-    def _store(self, first: Any, start: int, rows: int, count: int) -> None:
-        for name in ("segsum", "decay") if self.with_decay else ("segsum",):
-            for n in range(count):
-                base = (first + n) * (self.problem.chunk * self.problem.chunk) + start * self.problem.chunk
-                self._store_rows(name, base, n, rows, count)
+    def _store(self, name: str, first: Any, start: int, rows: int, count: int) -> None:
+        for n in range(count):
+            base = (first + n) * (self.problem.chunk * self.problem.chunk) + start * self.problem.chunk
+            self._store_rows(name, base, n, rows, count)
 
     def _store_rows(self, name: str, base: Any, n: int, rows: int, count: int) -> None:
         """``rows`` rows of chunk ``n`` of the tile to GM from element ``base`` on."""

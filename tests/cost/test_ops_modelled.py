@@ -33,6 +33,14 @@ def test_rows_of_segsum_lie_in_different_banks(chunk: int, soc: str) -> None:
 
 
 @pytest.mark.parametrize("soc", SOCS)
+@pytest.mark.parametrize("chunk", (64, 128))
+def test_segsum_decay_takes_little_longer_than_its_results_take_to_leave(chunk: int, soc: str) -> None:
+    p = modelled("segsum_decay", soc, "B=1,H=4,S=2048", (f"chunk_size={chunk}",), "one_chunk")
+    assert p.roof.name == "GM"
+    assert p.cycles - p.chip.values["launch_us"] * p.chip.clock_mhz <= 1.15 * p.roof.cycles
+
+
+@pytest.mark.parametrize("soc", SOCS)
 def test_keys_of_the_next_tile_come_beside_the_work(soc: str) -> None:
     shape = "B=1,BK=1,S1=2,S2=600,N1=16,N2=1,D=512,DV=512,K=512"
     p, serial = (
