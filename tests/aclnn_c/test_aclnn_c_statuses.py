@@ -122,8 +122,24 @@ def test_a_plan_of_other_sources_is_made_again(program, cache):
     assert run_program(program, cache, "time", python="off").returncode == 0
 
 
+LAUNCH = "launch 1 0 1 0 1 2201" + " 0" * 8 + " 0 "  # up to the counts of tensors
+
+
 @pytest.mark.parametrize(
-    "text", ["", "plan 1", "plan 2\nstatus 0 0\n\nend\n", "plan 1\nstatus 0 0\n\ninput p0 float32 99"]
+    "text",
+    [
+        "",
+        "plan 1",
+        "plan 2\nstatus 0 0\n\nend\n",
+        "plan 1\nstatus 0 0\n\ninput p0 float32 99",
+        "plan 1\nstatus 0 0\n\ntrapezoid p0 p1 1 c0 8 8\nend\n",  # no constant
+        "plan 1\nstatus 0 0\n\ninput m0 float32 0 0\nend\n",  # no weights
+        f"plan 1\nstatus 0 0\n\n{LAUNCH}1 1 1 2 -1 0\n 1 1\n/\nend\n",  # a slot behind the tensors
+        f"plan 1\nstatus 0 0\n\n{LAUNCH}1 1 0 1 0\n 1 1\n/\nend\n",  # a copy of no input
+        f"plan 1\nstatus 0 0\n\n{LAUNCH}1 1 0 -1 2\nxy 1 1\n/\nend\n",  # tiling data that are no hex
+        f"plan 1\nstatus 0 0\n\n{LAUNCH}1 1 0 -1 0\n 1 1\n/\nend\n",  # a launch without its tensors
+    ],
+    ids=str,
 )
 def test_a_plan_that_cannot_be_read_is_refused(program, cache, text):
     entry = _plan_of_the_timed_call(cache)
