@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -173,12 +174,26 @@ def _current(cache: ProgramCache, request: str) -> bool:
         return False
     for line in _block(text, "files").splitlines():
         digest, _, path = line.partition(" ")
-        if not Path(path).is_file() or hashlib.sha256(Path(path).read_bytes()).hexdigest() != digest:
+        if _digest(Path(path)) != digest:
             return False
     if "project" in about:
         return False  # its kernels are kept beside the cache: the plan is made again, which builds those that are gone
     key = _block(text, f"program {_program_op(about)}")
     return not key or cache.get(_program_op(about), key) is not None
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, "" without one."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return ""
+    return _digest_of(path, stat.st_size, stat.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=4096)
+def _digest_of(path: Path, size: int, changed: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _program_op(about: Mapping[str, str]) -> str:
