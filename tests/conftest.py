@@ -18,6 +18,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "nightly: a long grid or property test; scripts/test.sh runs it only with -m nightly"
     )
+    config.addinivalue_line(
+        "markers", "graph_at_night(*cases): nightly in GRAPH mode, each a graph of its own; in PYNATIVE they stay"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m looks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        marker, call = item.get_closest_marker("graph_at_night"), getattr(item, "callspec", None)
+        if marker and call and call.params["mode"] == "GRAPH" and call.id.removeprefix("GRAPH-") in marker.args:
+            item.add_marker(pytest.mark.nightly)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

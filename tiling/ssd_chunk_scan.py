@@ -198,8 +198,9 @@ def _plan(p: ScanProblem, soc: Soc, buffers_of: BuffersOf) -> ScanPlan:
             f"{p.op}: no block of chunk_size {p.chunk_size} with P = {p.size}, N = {p.state} {p.dtype} fits "
             f"{soc.name}; the smallest:\n{table(smallest, soc)}"
         )
-    buffers = buffers_of(p, **choice)
-    return ScanPlan(p, soc, **choice, buffers=buffers, split=CoreSplit(p.tasks, soc.core_count))
+    block, columns = choice["block"], choice["columns"]
+    buffers = buffers_of(p, block, columns)
+    return ScanPlan(p, soc, block, columns, buffers=buffers, split=CoreSplit(p.tasks, soc.core_count))
 
 
 def plan_forward(p: ScanProblem, soc: Soc) -> ScanPlan:

@@ -75,7 +75,7 @@ def command(
     path = write_manifest(outcome, folder)
     if as_json:
         click.echo(json.dumps(outcome.manifest(), indent=1))
-    for name, text in {**outcome.failed, **plans.failed}.items():
+    for name, text in (*outcome.failed.items(), *plans.failed.items()):
         click.echo(f"{name}: {text}", err=True)
     click.echo(f"{len(outcome.entries)} Programs of {len(names)} op(s), {outcome.traced} traced, "
                f"{plans.made} calls from C, {plans.new} new, "

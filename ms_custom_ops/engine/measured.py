@@ -59,8 +59,11 @@ def measure(program: ir.Program, feed: native.Feed, *, threads: int = 1) -> list
     for step in range(steps):
         line = _line(library, handle, step)
         if line is not None:
-            taken, moved = float(nanoseconds[step]) * 1e-9, map(int, work[step])
-            found.append(StepMeasure(*line, int(counts[step]), taken, *moved, *_route(library, handle, step)))
+            taken, (read, written, operations) = float(nanoseconds[step]) * 1e-9, map(int, work[step])
+            sources, targets, pipe = _route(library, handle, step)
+            found.append(
+                StepMeasure(*line, int(counts[step]), taken, read, written, operations, sources, targets, pipe)
+            )
     return found
 
 

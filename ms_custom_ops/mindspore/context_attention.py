@@ -337,7 +337,7 @@ class _Rounds(nn.Cell):
         sees nothing: its gradients are zeros, and nothing is divided by 0."""
         rows = query.shape[2] // 2
         count = _missing(rows, _ROWS)
-        parts = ()
+        parts: Any = ()
         for x in (query, results[0], results[1], results[2], gradients[0], gradients[1], gradients[2]):
             parts += (self.real(x[:, :, start : start + rows], lengths, at, rows),)
         query, out, top, total, d_out, d_top, d_total = parts
@@ -353,7 +353,7 @@ class _Rounds(nn.Cell):
         d_first = ops.zeros(first[0].shape, mstype.float32)
         d_second = d_first
         slots = key, key
-        after = results[0], gradients[0]  # not before the rounds of the forward pass are over
+        after: Any = (results[0], gradients[0])  # not before the rounds of the forward pass are over
         for chunk, owner, slot in self.rounds:
             shared = self.exchange.share(self.chunk(key, value, slot), owner, after)
             nothing = nothing_like(ops.cast(shared, mstype.float32))

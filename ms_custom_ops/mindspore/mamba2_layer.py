@@ -178,7 +178,7 @@ class Mamba2(OwnPrecision):
 
     def _taps(self, history: Any, count: int) -> Any:
         """The last ``count`` steps of (B, count + d_conv - 1, channels), and those 1, 2, ... before, oldest first."""
-        taps = ()
+        taps: Any = ()
         for tap in range(self.d_conv):
             taps = taps + (history[:, tap : tap + count],)
         return taps

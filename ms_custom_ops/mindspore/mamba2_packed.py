@@ -50,7 +50,7 @@ def packed_taps(mixed: Any, conv_state: Any, cu: Any) -> Any:
     sequence = owner_of(steps, bounds, count)
     start = ops.gather(bounds, sequence, 0)
     # Behind the last sequence a step reads its own sequence's rows; the caller drops what comes of it.
-    taps = ()
+    taps: Any = ()
     for tap in range(before + 1):
         places = _places(steps - (before - tap), start, sequence, before, count)
         taps = taps + (ops.expand_dims(ops.gather(rows, places, 0), 0),)

@@ -24,6 +24,6 @@ class OwnPrecision(nn.Cell):
         super().add_flags(**{**flags, "fp16": False, "bf16": False, "fp32": True})
         # NOTSET, unlike no type at all, ends the type of a cell around this one.
         super().add_flags(fp32=False)
-        self.mixed_precision_type = type(self.mixed_precision_type).NOTSET
+        self.mixed_precision_type: Any = type(self.mixed_precision_type).NOTSET
         self.set_mixed_precision_type(self.mixed_precision_type)
         return self

@@ -21,7 +21,7 @@ _OWN = ("ms_custom_ops.mindspore.", "ms_custom_ops.mco_generated_ops")
 
 def leave_functions() -> None:
     """Functions of all modules of this package that are loaded."""
-    known = getattr(AssignParser, _FUNCTIONS, [])
+    known: list[Any] = getattr(AssignParser, _FUNCTIONS, [])
     for name in [name for name in sys.modules if name.startswith(_OWN)]:
         own = [x for x in vars(sys.modules[name]).values() if inspect.isfunction(x) and x.__module__ == name]
         known += [x for x in own if x not in known]
@@ -29,5 +29,5 @@ def leave_functions() -> None:
 
 def leave_cells(*cells: Any) -> None:
     """Layers inside a network; one that is the network itself is copied, its functions are not."""
-    known = getattr(namespace, _CELLS, [])
+    known: list[Any] = getattr(namespace, _CELLS, [])
     known += cells

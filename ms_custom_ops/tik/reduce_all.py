@@ -230,5 +230,5 @@ class ReduceAllMixin:
             )
 
 
-def _at(tensor: Tensor, elements: int, dtype: str | None = None) -> ir.Ref:
+def _at(tensor: Tensor, elements: Any, dtype: str | None = None) -> ir.Ref:
     return ir.Ref(tensor.storage.buffer, dtype or tensor.dtype, tensor.offset + elements)

@@ -65,6 +65,19 @@ class Gradients(nn.Cell):
         return self.grad(self.net)(*args)
 
 
+class OutputsAndGradients(nn.Cell):
+    """Outputs of ``net``, and the gradients of all its inputs for the output gradient that comes last: one graph, which
+    compiles in little more than half the time of two."""
+
+    def __init__(self, net: nn.Cell):
+        super().__init__()
+        self.net = net
+        self.grad = ops.GradOperation(get_all=True, sens_param=True)
+
+    def construct(self, *args):
+        return self.net(*args[:-1]), self.grad(self.net)(*args)
+
+
 class Model(nn.Cell):
     """Dense, attention in float16, Dense: float32 weights, mean of squares as loss."""
 
@@ -122,18 +135,16 @@ def check(net: nn.Cell, arrays: tuple, dtype: Any = ms.float16, extras: tuple = 
     tensors = [ops.cast(Tensor(a), dtype) for a in arrays]
     arrays = tuple(numpy(t) for t in tensors)
     given = [None if e is None else Tensor(e) for e in extras]
-    outputs = net(*tensors, *given)
     wanted = golden.flash_attention(*arrays, *extras, **(attrs or {}))
+    d_out = ops.cast(Tensor(random(*arrays[0].shape, seed=4)), dtype)
+    d_max, d_sum = (random(*wanted[1].shape, seed=i).astype(np.float32) for i in (5, 6))
+    outputs, gradients = OutputsAndGradients(net)(*tensors, *given, (d_out, Tensor(d_max), Tensor(d_sum)))
     for name, actual, reference in zip(("out", "max", "sum"), outputs, wanted, strict=True):
         assert actual.shape == reference.shape
         ratio = rms_ratio(actual, reference)
         assert ratio <= RMS_LIMIT[dtype], f"{name} ratio {ratio:.2e}"
-    d_out = random(*arrays[0].shape, seed=4)
-    d_max, d_sum = (random(*wanted[1].shape, seed=i).astype(np.float32) for i in (5, 6))
-    gradients = Gradients(net)(*tensors, *given, (ops.cast(Tensor(d_out), dtype), Tensor(d_max), Tensor(d_sum)))
-    d_out = numpy(ops.cast(Tensor(d_out), dtype))
     wanted = golden.flash_attention_grad(
-        *arrays, d_out, *extras, **(attrs or {}), d_softmax_max=d_max, d_softmax_sum=d_sum
+        *arrays, numpy(d_out), *extras, **(attrs or {}), d_softmax_max=d_max, d_softmax_sum=d_sum
     )
     kinds = [dtype] * 3
     if len(wanted) > 3:  # of real_shift, the last tensor of these calls

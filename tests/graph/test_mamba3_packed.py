@@ -9,9 +9,10 @@ from itertools import pairwise
 import mindspore as ms
 import numpy as np
 import pytest
+from attention_nets import OutputsAndGradients
 from mamba_checks import LIMIT, Scan, check, wide
 from mamba_inputs import Random, mamba3_inputs
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, ops
 
 from ms_custom_ops import soc
 from ms_custom_ops.mindspore import computed, lowered
@@ -124,18 +125,6 @@ def replaced(name, tensor, bounds, i, value):
     return Tensor(array)
 
 
-class Gradient(nn.Cell):
-    """Gradients of all arguments of ``net``; those of its two outputs come first. A graph of its own, so that it is
-    compiled once."""
-
-    def __init__(self, net):
-        super().__init__()
-        self.net, self.gradient = net, ops.GradOperation(get_all=True, sens_param=True)
-
-    def construct(self, d_first, d_second, *args):
-        return self.gradient(self.net)(*args, (d_first, d_second))
-
-
 @pytest.mark.parametrize(
     "bounds, kind, rank, chip",
     [
@@ -150,16 +139,14 @@ class Gradient(nn.Cell):
 def test_no_sequence_sees_another(bounds, kind, rank, chip):
     """Whatever one of two sequences holds, arguments and gradients, the bits of the other one stay."""
     soc.set_soc(chip)
-    net = Scan(mamba3_chunk_scan, 16, given_as(bounds, kind))
-    gradient = Gradient(net)
+    net = OutputsAndGradients(Scan(mamba3_chunk_scan, 16, given_as(bounds, kind)))
     inputs = mamba3_inputs((1, 31, rank, 2, 1, 16, 16), owners=2)
     r = Random(seed=7)
     d = dict(o=r.operand(1, 31, rank, 2, 16), final_states=r.float32(2, 2, 16, 16))
 
     def run(inputs, d):
-        args = tuple(inputs.values())
-        outputs = zip(d, net(*args), strict=True)
-        return [*outputs, *zip(inputs, gradient(*d.values(), *args), strict=True)]
+        outputs, gradients = net(*inputs.values(), tuple(d.values()))
+        return [*zip(d, outputs, strict=True), *zip(inputs, gradients, strict=True)]
 
     before = run(inputs, d)
     for changed in (0, 1):
@@ -177,9 +164,8 @@ def test_steps_behind_the_last_sequence_are_zero(mode, bounds):
     """100 steps: chunks behind those of the last sequence are written by nobody."""
     inputs = mamba3_inputs((1, 100, 2, 2, 1, 16, 16), owners=len(bounds) - 1)
     net, stop = Scan(mamba3_chunk_scan, 16, Tensor(bounds, ms.int32)), bounds[-1]
-    o, final = net(*inputs.values())
-    d = (ops.ones_like(o), ops.ones_like(final))
-    gradients = ops.GradOperation(get_all=True, sens_param=True)(net)(*inputs.values(), d)
+    d = (ops.ones_like(inputs["v"]), ops.ones_like(inputs["initial_states"]))
+    (o, final), gradients = OutputsAndGradients(net)(*inputs.values(), d)
     operands = {n: wide(x) for n, x in inputs.items()}
     held = {n: x if AXES[n] == 0 else x.take(np.arange(stop), AXES[n]) for n, x in operands.items()}
     expected, states = golden.mamba3_chunk_scan(**held, cu_seqlens=bounds)

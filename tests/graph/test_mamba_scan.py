@@ -36,6 +36,7 @@ def check_ssd(sizes, chunk, dtype=ms.float16, cu=None, cut=None):
     )
 
 
+@pytest.mark.graph_at_night("S1-P1-N1", "S200-P64-N63-C64")
 @pytest.mark.parametrize(
     "sizes, chunk",
     [((1, 1, 1, 1, 1, 1), 1), ((2, 63, 2, 1, 15, 17), 24), ((1, 200, 4, 2, 64, 63), 64), ((2, 17, 3, 3, 16, 16), 256)],
@@ -50,6 +51,7 @@ def test_ssd_bfloat16(mode):
     check_ssd((2, 33, 2, 1, 15, 17), 16, ms.bfloat16)
 
 
+@pytest.mark.graph_at_night("0_23-int32", "0_16_32-int32", "0_1_2_3_40-list")
 @pytest.mark.parametrize(
     "bounds, given",
     [
@@ -122,6 +124,7 @@ def test_no_steps_return_the_initial_states(mode):
     np.testing.assert_array_equal(final.asnumpy(), inputs["initial_states"].asnumpy())
 
 
+@pytest.mark.graph_at_night("S1-R1", "S63-R1-C8", "S17-R16-C256")
 @pytest.mark.parametrize(
     "sizes, chunk",
     [

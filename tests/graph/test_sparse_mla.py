@@ -109,6 +109,7 @@ def evaluate(objective: Objective, weights: Any, x: Tensor) -> tuple[Any, Any]:
     return ops.value_and_grad(objective, 0, weights, has_aux=True)(x)
 
 
+@pytest.mark.graph_at_night("dense")
 @pytest.mark.parametrize("dense", [True, False], ids=["dense", "sparse"])
 def test_outputs_and_gradients(dense: bool, mode: str) -> None:
     net, x = layer(), inputs()

@@ -52,8 +52,8 @@ class Attention(nn.Cell):
         )
 
 
-class Gradient(nn.Cell):
-    """Gradients of sum(out * d_out) for every differentiable input that is there."""
+class OutputsAndGradients(nn.Cell):
+    """Results, and gradients of sum(out * d_out) for every differentiable input that is there, in one graph."""
 
     def __init__(self, net: nn.Cell):
         super().__init__()
@@ -62,7 +62,7 @@ class Gradient(nn.Cell):
 
     def construct(self, *inputs):
         d_out, d_stats = inputs[-2], inputs[-1]
-        return self.grad(self.net)(*inputs[:-2], (d_out, d_stats, d_stats))
+        return self.net(*inputs[:-2]), self.grad(self.net)(*inputs[:-2], (d_out, d_stats, d_stats))
 
 
 def attributes(case: Case) -> dict[str, Any]:

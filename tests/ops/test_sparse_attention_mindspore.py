@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 ms = pytest.importorskip("mindspore")
-from mindspore import Tensor, ops  # noqa: E402
+from mindspore import Tensor  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from sparse_cases import LIMIT, Case, run_golden, tensors_of  # noqa: E402
-from sparse_nets import DIFFERENTIABLE, Attention, Gradient, attributes, lengths, numpy, to_tensor, zeros  # noqa: E402
+from sparse_nets import DIFFERENTIABLE, Attention, OutputsAndGradients, attributes, lengths, numpy, to_tensor, zeros  # noqa: E402
 
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError  # noqa: E402
 from ms_custom_ops.mindspore import sparse_attention as sa  # noqa: E402
@@ -52,11 +52,11 @@ def test_outputs_and_gradients(case: Case) -> None:
     expected = run_golden(case, t)
     inputs = [to_tensor(t.get(n)) for n in DIFFERENTIABLE]
     tail = [Tensor(t["sparse_indices"]), lengths(case.q_lengths), lengths(case.kv_lengths)]
-    net = Attention(attributes(case))
-    outputs = net(*inputs, *tail)
+    d_stats = zeros(*expected["softmax_max"].shape, dtype=np.float32)
+    net = OutputsAndGradients(Attention(attributes(case)))
+    outputs, grads = net(*inputs, *tail, to_tensor(t["d_out"]), d_stats)
     for name, value in zip(("attention_out", "softmax_max", "softmax_sum"), outputs, strict=False):
         assert_rms(name, numpy(value), expected[name], LIMIT[case.dtype])
-    grads = Gradient(net)(*inputs, *tail, to_tensor(t["d_out"]), ops.zeros_like(outputs[1]))
     present = [n for n in DIFFERENTIABLE if t.get(n) is not None]
     assert len(grads) >= len(present)
     for name, value in zip(present, grads, strict=False):
