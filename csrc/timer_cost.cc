@@ -220,6 +220,9 @@ Work work_of(const Machine& m, const Instr& in, const Costs& costs, const Shifts
   w.src = in.tensors.size() > 1 ? m.scope(in, 1) : w.dst;
   int pipe = row.pipe >= 0 ? row.pipe : costs.route[w.dst][w.src];
   if (pipe < 0 && (w.dst == SMASK || w.src == SMASK)) pipe = kV;  // the mask of comparisons, beside the vector unit
+  // What the library of Ascend C hands from one core of a split chip to another goes through GM and back.
+  const bool handed = pipe < 0 && chip.split != 0 && ((w.dst == UB && w.src == L0C) || (w.dst == L1 && w.src == UB));
+  if (handed) pipe = w.src == L0C ? kFix : kMte2;
   if (pipe < 0) {
     m.refuse(in, "route", std::string(kScopeName[w.src]) + " to " + kScopeName[w.dst], "a route of the chip");
   }
@@ -273,6 +276,11 @@ Work work_of(const Machine& m, const Instr& in, const Costs& costs, const Shifts
     l0c_move(w, in, m.arg(in, isa::l0c_out::nburst) * m.arg(in, isa::l0c_out::burst), chip, row.startup);
   } else if (w.lane == kV) {
     vector(w, m, in, costs, row, shifts);
+  }
+  if (handed) {
+    const double out = w.src == L0C ? chip.fix_gm : chip.ub_gm, back = w.dst == UB ? chip.gm_ub : chip.gm_l1;
+    w.occupies = std::max(w.occupies, double(w.bytes) / out + double(w.bytes) / back);
+    w.lasts = w.occupies + chip.mte3_latency + chip.mte2_latency;
   }
   return w;
 }

@@ -97,6 +97,16 @@ def test_operands_in_ub_checked(mm):
     assert np.array_equal(c, (a * a).astype(FLOAT) @ b.astype(FLOAT))
 
 
+def test_operands_in_ub_timed(mm):
+    """The cube core works when it is asked; what it takes and gives goes through GM."""
+    a, b, _, c, _ = given(0, 32, 64, 48)
+    p = mm.profile(1, a, b, None, c, tiling=plan(32, 64, 48, mode=FROM_UB))
+    assert np.array_equal(c, (a * a).astype(FLOAT) @ b.astype(FLOAT))
+    assert p.macs == 32 * 64 * 48
+    assert p.pipe("S").stalls["flag of another core"] > p.pipe("M").busy
+    assert p.pipe("FIX").busy >= 32 * 64 * 4 / p.chip.values["fix_gm"]
+
+
 def test_reverse_and_threads_give_the_same(mm):
     for options in ({"reverse": True}, {"threads": 1}, {"threads": 2, "reverse": True}):
         a, b, _, c, exact = given(0, 90, 120, 40)
