@@ -144,16 +144,19 @@ def _condition(index: int, a: Attribute) -> str:
 
 def _row(subject: Subject, key: int, case: Case, facts: CaseFacts) -> str:
     inputs, outputs = ({t.name: t for t in side} for side in (case.inputs, case.outputs))
-    parts = [", ".join(_tensor(there.get(p.name)) for p in wanted)
+    tensors = inputs | outputs
+    row = next((row for row in subject.rows if all(row.get(n, t.dtype) == t.dtype for n, t in tensors.items())), {})
+    parts = [", ".join(_tensor(there.get(p.name), row.get(p.name, "float32")) for p in wanted)
              for there, wanted in ((inputs, subject.inputs), (outputs, subject.outputs))]  # fmt: skip
     values = "".join(f", {_value(case.attributes[a.name], a.kind)}" for _, a in compared(subject))
     return (f"    {{{key}, {facts.blocks}, {facts.workspace}, {{{parts[0]}}},  // {case.name}\n"
             f"     {{{parts[1]}}}{values}}},")  # fmt: skip
 
 
-def _tensor(t: Tensor | None) -> str:
+def _tensor(t: Tensor | None, dtype: str) -> str:
+    """A tensor of a case; one that is absent has the dtype of the case's combination: another case may ask for it."""
     if t is None:
-        return "{ge::DT_FLOAT, -1, {}}"
+        return f"{{{DATA_TYPE[dtype]}, -1, {{}}}}"
     return f"{{{DATA_TYPE[t.dtype]}, {len(t.shape)}, {{{', '.join(map(str, t.shape))}}}}}"
 
 

@@ -76,6 +76,10 @@ def prove_kernel(source: Path, entry: str, program: ir.Program, facts: CaseFacts
 
 def _differing(program: ir.Program, outputs: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> str:
     names = [program.buffers[i].name for i in program.outputs]
+    kinds = [f"{n}: {a.dtype} in place of {b.dtype}" for n, a, b in zip(names, outputs, wanted, strict=True)
+             if a.dtype != b.dtype]  # fmt: skip
+    if kinds:
+        return "; ".join(kinds)
     return "; ".join(f"{n}: {_count(a, b)} of {b.size}" for n, a, b in zip(names, outputs, wanted, strict=True)
                      if a.tobytes() != b.tobytes())  # fmt: skip
 

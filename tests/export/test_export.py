@@ -286,6 +286,15 @@ def test_the_function_takes_programs(tmp_path):
         mco.export({}, tmp_path / "none")
 
 
+def test_an_absent_output_has_the_dtype_of_its_combination(tmp_path):
+    """Shapes of another case are found by the first one whose dtypes fit."""
+    subject = op_subject(get_op("sparse_flash_attention_grad"), "Ascend910B1", ["bfloat16"])
+    result = write(subject, tmp_path / "out")
+    table = (result.folder / "op_host" / "sparse_flash_attention_grad_cases.h").read_text()
+    outputs = table.partition("// bfloat16\n")[2].splitlines()[0]
+    assert re.findall(r"\{ge::(\w+), -1, \{\}\}", outputs) == ["DT_BF16", "DT_FLOAT", "DT_FLOAT"]  # rope, rope, sinks
+
+
 @pytest.mark.nightly
 @compiled
 def test_the_layout_of_the_package_is_proven_too(tmp_path):
