@@ -75,20 +75,34 @@ MCO_INLINE void piece(uint8_t* out, const uint8_t* d, const uint8_t* a, const ui
   Tr::store(out, Op::template run<Tr>(vd0, va, vb, s, sat, sh), sat);
 }
 
-// What of `n` elements is done in another way than register by register; returns their number.
+// What is done in another way than register by register.
 template <class Tr, class Op>
 struct Whole {
+  // The number of elements that are done of `n` dense ones.
   MCO_INLINE int64_t run(uint8_t*, const uint8_t*, int64_t) { return 0; }
+  // Whether the blocks are done.
+  MCO_INLINE bool blocks(const LaneJob&) { return false; }
 };
 #if MCO_W == 8
 template <>
 struct Whole<Float32<8>, OpExp> {
+  static constexpr int64_t kFew = 4;  // registers, which are faster in one pass
+
   MCO_INLINE int64_t run(uint8_t* d, const uint8_t* a, int64_t n) {
-    constexpr int64_t kFew = 32;  // are faster in one pass
-    if (n < kFew) return 0;
-    const int64_t done = n / 8 * 8;
-    LongExp::run((float*)d, (const float*)a, done);
-    return done;
+    if (n < kFew * 8) return 0;
+    LongExp::dense(d, a, n / 8);
+    return n / 8 * 8;
+  }
+  MCO_INLINE bool blocks(const LaneJob& j) {
+    if (j.tail || j.blocks < kFew) return false;
+    // Repeat by repeat where one may read what the one before it has written.
+    const bool apart = j.dst != j.s0 || j.dst_rep >= (j.blocks - 1) * j.dst_blk + kBlockBytes;
+    const int64_t rounds = apart ? 1 : j.repeats, repeats = apart ? j.repeats : 1;
+    for (int64_t r = 0; r < rounds; ++r) {
+      LongExp::strided(j.dst + r * j.dst_rep, j.dst_blk, j.dst_rep, j.s0 + r * j.s0_rep, j.s0_blk, j.s0_rep, repeats,
+                       j.blocks);
+    }
+    return true;
   }
 };
 #endif
@@ -124,6 +138,7 @@ static void lane(const LaneJob& job) {
   const bool sat = j.saturate;
   const Shift<Tr> sh(j.iscalar);
   if (j.flat) return run_span<Tr, Op>(j.dst, j.s0, j.s1, j.flat, s, sat, sh);
+  if (Whole<Tr, Op>::blocks(j)) return;
   uint8_t* d = j.dst;
   const uint8_t *a = j.s0, *b = j.s1;
   for (int64_t r = 0; r < j.repeats; ++r, d += j.dst_rep, a += j.s0_rep, b += j.s1_rep) {

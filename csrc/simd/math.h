@@ -164,25 +164,48 @@ struct LongExp {
     return p;
   }
 
-  // `count` registers, or kRegisters where that is `Count`.
-  template <int Count = 0>
-  MCO_INLINE void piece(float* dst, const float* src, int some = 0) {
+  // `count` registers, or `Count` where that is not 0, at addresses by number. All are read before one is written.
+  template <int Count, class To, class From>
+  MCO_INLINE void piece(int some, To to, From from) {
     alignas(32) float x[kPiece];
     alignas(32) Parts parts[kRegisters];
     const int count = Count ? Count : some;
-    for (int k = 0; k < count; ++k) st(x + 8 * k, within(ld<V<8>::f>(src + 8 * k), Exp::kLow, Exp::kHigh));
+    for (int k = 0; k < count; ++k) st(x + 8 * k, within(ld<V<8>::f>(from(k)), Exp::kLow, Exp::kHigh));
     for (int k = 0; k < count; ++k) parts[k] = reduce(x + 8 * k);
     for (int k = 0; k < count; ++k) {
-      st(dst + 8 * k, narrow(Exp::finish(parts[k].r[0], parts[k].scale[0])));
-      st(dst + 8 * k + 4, narrow(Exp::finish(parts[k].r[1], parts[k].scale[1])));
+      uint8_t* at = to(k);
+      st(at, narrow(Exp::finish(parts[k].r[0], parts[k].scale[0])));
+      st(at + 16, narrow(Exp::finish(parts[k].r[1], parts[k].scale[1])));
     }
   }
 
-  // `n`, a multiple of 8; dst and src are the same or lie apart.
-  MCO_INLINE void run(float* dst, const float* src, int64_t n) {
-    int64_t at = 0;
-    for (; at + kPiece <= n; at += kPiece) piece<kRegisters>(dst + at, src + at);
-    if (at < n) piece(dst + at, src + at, int(n - at) / 8);
+  // `n` registers one after the other. dst and src are the same or lie apart.
+  MCO_INLINE void dense(uint8_t* dst, const uint8_t* src, int64_t n) {
+    const auto to = [&](int k) { return dst + k * kBlockBytes; };
+    const auto from = [&](int k) { return src + k * kBlockBytes; };
+    constexpr int64_t kStep = kRegisters * kBlockBytes;
+    for (; n >= kRegisters; n -= kRegisters, dst += kStep, src += kStep) piece<kRegisters>(0, to, from);
+    if (n) piece<0>(int(n), to, from);
+  }
+
+  // Blocks of repeats; no block reads what another one has written.
+  MCO_INLINE void strided(uint8_t* dst, int64_t dst_blk, int64_t dst_rep, const uint8_t* src, int64_t src_blk,
+                          int64_t src_rep, int64_t repeats, int blocks) {
+    uint8_t* out[kRegisters];
+    const uint8_t* in[kRegisters];
+    const auto to = [&](int k) { return out[k]; };
+    const auto from = [&](int k) { return in[k]; };
+    int have = 0;
+    for (int64_t r = 0; r < repeats; ++r, dst += dst_rep, src += src_rep) {
+      for (int b = 0; b < blocks; ++b) {
+        out[have] = dst + b * dst_blk;
+        in[have] = src + b * src_blk;
+        if (++have < kRegisters) continue;
+        piece<kRegisters>(0, to, from);
+        have = 0;
+      }
+    }
+    if (have) piece<0>(have, to, from);
   }
 };
 #endif
