@@ -177,8 +177,8 @@ class AscendcOp:
         """Modelled time of a prepared call; ``how``: keywords of :meth:`Kernel.profile`."""
         found: list[Profile] = []
 
-        def take(*args: Any, threads: int, reverse: bool, outputs: Any, **named: Any) -> None:
-            found.append(launch.kernel.profile(*args, **named, **how))
+        def take(block_dim: int, *args: Any, threads: int, reverse: bool, outputs: Any, **named: Any) -> None:
+            found.append(launch.kernel.profile(block_dim, *args, **named, **how))
 
         self.run(launch, arrays, call=take)
         if not found:

@@ -69,13 +69,21 @@ print("loaded")
 """
 
 
-def test_second_process_finds_programs_on_disk(tmp_path: Path) -> None:
-    cache = str(tmp_path / "programs")
-    for name, traced in (("one", 1), ("two", 0)):
-        done = run_python(CALL.format(name=name), tmp_path, MS_CUSTOM_OPS_CACHE_DIR=cache)
-        assert done.returncode == 0, done.stderr
-        assert f"traced {traced}" in done.stdout
-    assert (np.load(tmp_path / "one.npy") == np.load(tmp_path / "two.npy")).all()
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a process that traced its program: the program cache and the output."""
+    folder = tmp_path_factory.mktemp("first")
+    done = run_python(CALL.format(name="one"), folder, MS_CUSTOM_OPS_CACHE_DIR=str(folder / "programs"))
+    assert done.returncode == 0, done.stderr
+    assert "traced 1" in done.stdout
+    return folder
+
+
+def test_second_process_finds_programs_on_disk(first: Path, tmp_path: Path) -> None:
+    done = run_python(CALL.format(name="two"), tmp_path, MS_CUSTOM_OPS_CACHE_DIR=str(first / "programs"))
+    assert done.returncode == 0, done.stderr
+    assert "traced 0" in done.stdout
+    assert (np.load(first / "one.npy") == np.load(tmp_path / "two.npy")).all()
 
 
 @pytest.mark.parametrize("folder", ["off", "/proc/no_such_folder"], ids=["off", "not_writable"])
@@ -86,10 +94,10 @@ def test_without_a_writable_folder(tmp_path: Path, folder: str) -> None:
     assert done.stderr.count("going on with programs in memory") == (folder != "off")
 
 
-def test_corrupt_files_are_traced_anew(tmp_path: Path) -> None:
+def test_corrupt_files_are_traced_anew(first: Path, tmp_path: Path) -> None:
     cache = tmp_path / "programs"
     environ = {"MS_CUSTOM_OPS_CACHE_DIR": str(cache)}
-    assert run_python(CALL.format(name="one"), tmp_path, **environ).returncode == 0
+    shutil.copytree(first / "programs", cache)
     (path,) = cache.iterdir()
     intact = path.read_bytes()
     path.write_bytes(intact[:-100] + bytes(100))

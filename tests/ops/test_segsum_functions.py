@@ -93,11 +93,19 @@ def test_shape_table(shape, dtype, chip):
     s = np.where(unused, np.nan, rng.standard_normal((b, h, n, c, c)))
     d = np.where(unused.T, np.inf, rng.standard_normal((b, h, n, c, c)))
     t = rng.standard_normal((b, h, n * c))
-    for ddt_dtype in sorted({dtype, "float32"}):
-        given = [tensor(d, dtype), tensor(s, dtype), tensor(t, ddt_dtype)]
-        (out,) = call(segsum.bwd_segsum_dadt, given, c)
-        expected = golden_segsum.bwd_segsum_dadt(*[numpy(x) for x in given])
+    matrices, ddt_dtypes = [tensor(d, dtype), tensor(s, dtype)], sorted({dtype, "float32"})
+    vectors = [tensor(t, ddt_dtype) for ddt_dtype in ddt_dtypes]
+    for ddt_dtype, ddt, out in zip(ddt_dtypes, vectors, call(each_ddt, [*matrices, *vectors], c), strict=True):
+        expected = golden_segsum.bwd_segsum_dadt(*[numpy(x) for x in (*matrices, ddt)])
         assert_ratio("ddt", out, expected, *TOLERANCE[ddt_dtype])
+
+
+def each_ddt(d, s, *rest):
+    """bwd_segsum_dadt of every vector, in one graph; the chunk size comes last."""
+    found = ()
+    for ddt in rest[:-1]:
+        found = found + (segsum.bwd_segsum_dadt(d, s, ddt, rest[-1]),)
+    return found
 
 
 PACKED = [(50, 16, [0, 5, 5, 33, 50]), (64, 16, [0, 64]), (41, 7, [0, 7, 21, 40, 41]), (130, 64, [0, 65, 130])]
