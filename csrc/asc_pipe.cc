@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pipes, queues, buffers and the flags between pipes of a core.
+// Pipes, queues and buffers of a core.
 #include <algorithm>
 
 #include "asc_check.h"
@@ -10,7 +10,6 @@ namespace mco::asc {
 namespace {
 
 constexpr int kMostBuffers = 64;
-constexpr const char* kPipes[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
 
 std::string queue_name(int position, bool queue, const Place& made) {
   return std::string(position_name(position)) + (queue ? " queue of " : " buffer of ") + made.text();
@@ -102,22 +101,9 @@ std::string states_of(const Queue& q) {
   return text;
 }
 
-void check_event(AscCore& core, const mco_asc_where& where, int event, int id) {
-  if (event < 0 || event >= 64 || id < 0 || id > 7) {
-    core.fail(where, Fault::EventIdRange, "event id is " + std::to_string(id) + "; accepted: 0 to 7");
-  }
-}
-
-// Of a timed launch: a call of a queue; when all that a pipe was given is over, and its flag seen; a flag of two pipes.
+// Of a timed launch: a call of a queue; when all that a pipe was given is over, and its flag seen.
 void queue_call(AscCore& core, const mco_asc_where& where) { core.time_call(where, core.timer->chip().queue_call); }
 double over(const AscCore& core, int pipe) { return core.timer->mark(pipe) + core.timer->chip().handoff; }
-void time_flag(AscCore& core, const mco_asc_where& where, bool set, int event, int id) {
-  core.timer->at(core.launch.timed->step_of(where));
-  core.timer->flag(set, event / 8, event % 8, id);
-}
-
-std::string pair_of(int event) { return std::string(kPipes[event / 8]) + "_" + kPipes[event % 8]; }
-
 }  // namespace
 
 static Queue* init(AscCore& core, const mco_asc_where& where, mco_asc_pipe& pipe, int position, int end, int depth,
@@ -362,59 +348,6 @@ const mco_asc_home* mco_asc_rest(const mco_asc_where* where, int position) {
   }
   return core.new_home("the rest of " + std::string(mco::kScopeName[scope]), scope, position, used,
                        core.launch.spec.scope_bytes[scope] - used);
-}
-
-void mco_asc_set_flag(const mco_asc_where* where, int event, int id) {
-  auto& core = here(where->call);
-  mco::asc::check_event(core, *where, event, id);
-  if (core.checker) return core.checker->flag(true, event / 8, event % 8, id, core.place_of(*where));
-  if (core.timer) mco::asc::time_flag(core, *where, true, event, id);
-  core.flags[event][id].balance++;
-}
-
-void mco_asc_wait_flag(const mco_asc_where* where, int event, int id) {
-  auto& core = here(where->call);
-  mco::asc::check_event(core, *where, event, id);
-  if (core.checker) return core.checker->flag(false, event / 8, event % 8, id, core.place_of(*where));
-  if (core.timer) mco::asc::time_flag(core, *where, false, event, id);
-  auto& flag = core.flags[event][id];
-  if (--flag.balance >= 0) return;
-  // The scalar unit itself waits here; another pipe waits until a later instruction sets the flag.
-  if (event % 8 == 0) {
-    core.fail(*where, "no SetFlag<" + mco::asc::pair_of(event) + "> of event id " + std::to_string(id) +
-                          " came before it; accepted: one SetFlag for each WaitFlag");
-  }
-  if (flag.balance == -1) flag.first_wait = Place(*where);
-}
-
-int mco_asc_take_event(const mco_asc_where* where, int event, int keep) {
-  auto& core = here(where->call);
-  mco::asc::check_event(core, *where, event, 0);
-  for (int id = 0; id < 8; ++id) {
-    auto& flag = core.flags[event][id];
-    if (flag.taken) continue;
-    flag.taken = keep != 0;
-    return id;
-  }
-  core.fail(*where, mco::Fault::EventIdRange,
-            "all 8 event ids of " + mco::asc::pair_of(event) +
-                " are taken; accepted: ReleaseEventID before the next AllocEventID");
-}
-
-void mco_asc_release_event(const mco_asc_where* where, int event, int id) {
-  auto& core = here(where->call);
-  mco::asc::check_event(core, *where, event, id);
-  core.flags[event][id].taken = false;
-}
-
-void mco_asc_pipe_barrier(const mco_asc_where* where, int pipe) {
-  auto& core = here(where->call);
-  if (core.checker) core.checker->pipes().barrier(pipe);
-  if (pipe == 0) core.fail(*where, mco::Fault::ParamRange, "pipe is PIPE_S; accepted: another pipe, or PIPE_ALL");
-  if (core.timer) {
-    core.time_call(*where, core.timer->chip().dispatch);
-    core.timer->drain(pipe);
-  }
 }
 
 }  // extern "C"
