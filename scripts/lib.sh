@@ -69,7 +69,7 @@ install_package() {
     # CXX may carry options: only its first word is the program.
     command -v "${compiler%% *}" >/dev/null 2>&1 ||
         die "no C++ compiler: ${compiler%% *} was not found; install one, for example: apt-get install g++"
-    say "installing ms_custom_ops and what it needs into $venv (about a minute the first time)"
+    say "installing ms_custom_ops and what it needs into $venv (some minutes the first time)"
     if ! "$venv/bin/python" -m pip install --disable-pip-version-check -e "$root[mindspore,test,examples]" >"$log" 2>&1; then
         tail -n 25 "$log" >&2
         explain_failure "$log"
