@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdarg>
 #include <cstring>
@@ -158,6 +159,7 @@ int64_t AscCore::scope_bytes(Scope scope) const {
 Home* AscCore::new_home(const std::string& name, Scope scope, int position, int64_t address, int64_t bytes) {
   Home& home = homes.emplace_back();
   home.owner = this;
+  touched[scope] = std::max(touched[scope], address + bytes);
   home.name = name;
   home.scope = scope;
   home.position = position;
@@ -200,6 +202,15 @@ static bool constant_of(const void* code, uint8_t* at, DirectOperand& place) {
   return true;
 }
 
+int64_t AscCore::cube_room(const Home& home) {
+  const bool cube_only = home.scope == L0A || home.scope == L0B || home.scope == L0C;
+  if (!cube_only || !home.queue || !home.queue->pipe) return home.bytes;
+  const int64_t end = home.address + home.bytes;
+  if (end != home.queue->pipe->used[home.scope]) return home.bytes;
+  touched[home.scope] = launch.spec.scope_bytes[home.scope];
+  return touched[home.scope] - home.address;
+}
+
 void AscCore::missing(const Home& home, const mco_asc_call& call) {
   if (!info.split) return;
   launch.want_other_kind(*this, Scope(home.scope));
@@ -217,6 +228,7 @@ void AscCore::search(const mco_asc_operand& o, DirectOperand& place, const mco_a
   const uintptr_t address = reinterpret_cast<uintptr_t>(at);
   if (!o.gm && address < uintptr_t(launch.spec.scope_bytes[UB])) {  // a tensor that was never set lies at 0
     const int64_t ub = scope_bytes(UB);
+    touched[UB] = std::max(touched[UB], ub);
     place.memory = {ub ? core->machine().arena.base(UB) : nullptr, ub, 0, "UB", UB};
     place.offset = int64_t(address);
     return;
@@ -225,6 +237,7 @@ void AscCore::search(const mco_asc_operand& o, DirectOperand& place, const mco_a
     const int64_t bytes = scope_bytes(Scope(s));
     uint8_t* first = bytes ? core->machine().arena.base(Scope(s)) : nullptr;
     if (!bytes || at < first || at >= first + bytes) continue;
+    touched[s] = std::max(touched[s], bytes);
     place.memory = {first, bytes, 0, kScopeName[s], Scope(s)};
     place.offset = at - first;
     return;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "../ms_custom_ops/ascendc/include/mco/abi.h"
+#include "asc_site.h"
 #include "checker.h"
 #include "core.h"
 #include "gm_order.h"
@@ -104,10 +105,12 @@ struct Fibre {
   Fibre& operator=(const Fibre&) = delete;
 };
 
-// What a core takes from the thread that runs it, and gives back.
+// What a core takes from the thread that runs it, and gives back; kept for later launches.
 struct Seat {
   Fibre fibre;
-  std::unique_ptr<Core> cores[2];  // a vector core and a cube core
+  std::unique_ptr<Core> cores[2];    // a vector core and a cube core
+  Sites sites;                       // of calls that they issued
+  int64_t touched[2][kScopes] = {};  // bytes of their memories that may hold something
 };
 
 class AscCore {
@@ -152,12 +155,15 @@ class AscCore {
     const Home* home = static_cast<const Home*>(o.home);
     if (!home->base && home->scope != GM) missing(*home, call);
     place.memory.base = home->base;
-    place.memory.bytes = home->bytes;
+    place.memory.bytes = home->scope >= L0A && !checker ? cube_room(*home) : home->bytes;
     place.memory.address = home->address;
     place.memory.name = home->name.c_str();
     place.memory.scope = Scope(home->scope);
     place.offset = static_cast<uint8_t*>(o.at) - home->base;
   }
+  // Bytes that an operand in L0A, L0B or L0C may have: its block, and what no buffer has behind the last one. Kernels
+  // that use the cube for its own sake alone make their blocks smaller than what they give to Mmad.
+  int64_t cube_room(const Home& home);
   // Memory that this kind of core lacks: an error, or the kernel is of the other kind.
   void missing(const Home& home, const mco_asc_call& call);
   void search(const mco_asc_operand& o, DirectOperand& place, const mco_asc_call& call, int number);
@@ -183,6 +189,7 @@ class AscCore {
   std::deque<Home> homes;
   std::vector<std::unique_ptr<uint8_t[]>> kept;
   Home* scratch = nullptr;
+  int64_t touched[kScopes] = {};  // bytes of each memory that its buffers reach
   // Of the call that is issued.
   static constexpr int kMostOperands = 32;
   DirectOperand places[kMostOperands];

@@ -96,10 +96,19 @@ bool look(AscCore& core, const mco_asc_call& call, const OpInfo& op, const mco_a
   return aligned;
 }
 
-}  // namespace
+// The mask register as far as the call goes by it.
+MaskRegister register_of(const AscCore& core, const mco_asc_call& call) {
+  MaskRegister held;
+  if (call.mask == MCO_ASC_REGISTER) {
+    held.bits[0] = core.mask[0];
+    held.bits[1] = core.mask[1];
+  }
+  held.counter = call.mask != MCO_ASC_NO_MASK && call.mask != MCO_ASC_COUNT && core.mask_counter;
+  return held;
+}
 
 // What a timed launch adds.
-static void name(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands, Direct& direct) {
+void name(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands, Direct& direct) {
   core.timer->at(core.launch.timed->step_of(call.where));
   direct.loc = core.place_of(call.where);
   for (int i = 0; i < call.operands; ++i) {
@@ -108,15 +117,99 @@ static void name(AscCore& core, const mco_asc_call& call, const mco_asc_operand*
   }
 }
 
-static void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands, const mco_asc_value* args,
-                  const int64_t* attrs) {
+uint64_t head_of(const mco_asc_call& call) {
+  return uint64_t(call.op) | uint64_t(call.operands) << 16 | uint64_t(call.args) << 24 | uint64_t(call.attrs) << 32 |
+         uint64_t(call.mask) << 40;
+}
+
+uint64_t places_of(const DirectOperand* places, int n) {
+  uint64_t word = 0;
+  for (int i = 0; i < n; ++i) word = word << 8 | uint64_t(places[i].dtype) << 4 | uint64_t(places[i].memory.scope);
+  return word;
+}
+
+// Whether the call is that of its site, but for where its operands lie and what each call brings.
+bool is_again(const Site& site, const AscCore& core, const mco_asc_call& call, const mco_asc_value* args,
+              const int64_t* attrs) {
+  if (site.head != head_of(call) || site.call_floats != call.floats) return false;
+  if (site.bits[0] != call.bits[0] || site.bits[1] != call.bits[1] || site.repeat != call.repeat) return false;
+  if (call.mask > MCO_ASC_COUNT && register_of(core, call) != site.before) return false;
+  for (int i = 0; i < call.args; ++i) {
+    if (args[i].i != site.args[i].i && !(site.loose >> i & 1)) return false;
+  }
+  for (int i = 0; i < call.attrs; ++i) {
+    if (attrs[i] != site.attrs[i]) return false;
+  }
+  return true;
+}
+
+void note(Site& site, const OpInfo& op, const AscCore& core, const mco_asc_call& call, const mco_asc_value* args,
+          const int64_t* attrs) {
+  site.known = KnownForm();
+  site.op = &op;
+  const bool fits = call.args <= Site::kArgs && call.attrs <= Site::kAttrs && call.operands <= Site::kOperands;
+  site.head = fits ? head_of(call) : Site::kNobody;
+  if (!fits) return;
+  site.call_floats = call.floats;
+  site.bits[0] = call.bits[0];
+  site.bits[1] = call.bits[1];
+  site.repeat = call.repeat;
+  site.before = register_of(core, call);
+  site.first = call.mask == MCO_ASC_NO_MASK ? 0 : 3;
+  site.loose = 0;
+  for (int i = 0; i < call.args; ++i) {
+    site.args[i] = args[i];
+    site.loose |= uint32_t(is_loose(op, site.first + size_t(i))) << i;
+  }
+  for (int i = 0; i < call.attrs; ++i) site.attrs[i] = attrs[i];
+}
+
+// Runs an instruction; an error of the engine's is one of the core, in the words of the API.
+template <class Run>
+void run(AscCore& core, const mco_asc_call& call, const OpInfo& op, uint32_t loc, Run execute) {
+  if (!core.issued) {
+    core.issued = true;
+    core.launch.end_probe();
+  }
+  try {
+    return execute();
+  } catch (const std::exception& e) {
+    if (core.checker) {
+      core.checker->refused(e.what(), loc);
+      for (int i = 0; i < call.operands; ++i) {
+        if (!op.tensors[size_t(i)].written) continue;
+        core.checker->assume_written(core.places[i].memory.number, core.places[i].offset);
+      }
+      return;
+    }
+    core.error = core.title() + ": " + call.where.call + ": " + api_text(e.what(), op.name);
+  }
+  core.failed = true;
+  core.leave();
+}
+
+// Where the operands lie. False where a checked launch leaves the instruction out.
+bool locate(AscCore& core, const mco_asc_call& call, const OpInfo& op, const mco_asc_operand* operands) {
+  bool aligned = true;
+  for (int i = 0; i < call.operands; ++i) {
+    DirectOperand& place = core.places[i];
+    place.dtype = DType(operands[i].dtype);
+    core.locate(operands[i], place, call, i);
+    aligned &= check_align(core, call, op, i, place, operands[i].align);
+  }
+  return aligned;
+}
+
+// A call that its site does not know: notes it there.
+void issue_new(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands, const mco_asc_value* args,
+               const int64_t* attrs, Site* site) {
   const OpInfo* op = op_at(call.op);
   const bool masked = call.mask != MCO_ASC_NO_MASK;
   if (!op || op->tensors.size() != call.operands || op->args.size() != call.args + (masked ? 3u : 0u) ||
       op->attrs.size() != call.attrs + (masked ? 1u : 0u)) {
     core.fail(call.where, "made by other headers than those of this version; build the kernel again");
   }
-  DirectOperand* const places = core.places;
+  if (site) note(*site, *op, core, call, args, attrs);
   Value* const values = core.values;
   int64_t* const all_attrs = core.attrs;
   uint32_t floats = call.floats;
@@ -133,38 +226,47 @@ static void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand
   }
   for (int i = 0; i < call.args; ++i) std::memcpy(&values[first + i], &args[i], sizeof values[0]);
   for (int i = 0; i < call.attrs; ++i) all_attrs[first_attr + i] = attrs[i];
-  bool aligned = true;
-  for (int i = 0; i < call.operands; ++i) {
-    places[i].dtype = DType(operands[i].dtype);
-    core.locate(operands[i], places[i], call, i);
-    aligned &= check_align(core, call, *op, i, places[i], operands[i].align);
+  const bool aligned = locate(core, call, *op, operands);
+  Direct direct{op, core.places, values, all_attrs, floats, call.where.file ? call.where.file : "", call.where.line};
+  if (site) {
+    site->places = places_of(core.places, call.operands);
+    site->floats = floats;
+    site->after = {{core.mask[0], core.mask[1]}, core.mask_counter};
   }
-  Direct direct{op, places, values, all_attrs, floats, call.where.file ? call.where.file : "", call.where.line};
-  if (!core.issued) {
-    core.issued = true;
-    core.launch.end_probe();
-  }
-  if (__builtin_expect(core.checker != nullptr, 0) && !look(core, call, *op, operands, direct, aligned)) return;
-  if (__builtin_expect(core.timer != nullptr, 0)) name(core, call, operands, direct);
-  bool failed = false;
-  try {
-    core.core->issue(direct);
-  } catch (const std::exception& e) {
-    if (core.checker) {
-      core.checker->refused(e.what(), direct.loc);
-      for (int i = 0; i < call.operands; ++i) {
-        if (op->tensors[size_t(i)].written) core.checker->assume_written(places[i].memory.number, places[i].offset);
-      }
-      return;
-    }
-    core.error = core.title() + ": " + call.where.call + ": " + api_text(e.what(), op->name);
-    failed = true;
-  }
-  if (failed) {
-    core.failed = true;
-    core.leave();
-  }
+  if (core.checker && !look(core, call, *op, operands, direct, aligned)) return;
+  if (core.timer) name(core, call, operands, direct);
+  KnownForm none;
+  run(core, call, *op, direct.loc, [&] { core.core->issue(direct, site ? site->known : none); });
 }
+
+void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands, const mco_asc_value* args,
+           const int64_t* attrs) {
+  if (__builtin_expect(core.info.observed, 0)) return issue_new(core, call, operands, args, attrs, nullptr);
+  Site& site = core.seat->sites.of(call, core.info.is_cube && core.info.split);
+  if (!core.core->knows(site.known) || !is_again(site, core, call, args, attrs)) {
+    return issue_new(core, call, operands, args, attrs, &site);
+  }
+  const OpInfo& op = *site.op;
+  locate(core, call, op, operands);
+  if (site.places != places_of(core.places, call.operands)) {
+    return issue_new(core, call, operands, args, attrs, &site);
+  }
+  if (call.mask != MCO_ASC_NO_MASK) {
+    core.mask[0] = site.after.bits[0];
+    core.mask[1] = site.after.bits[1];
+    core.mask_counter = site.after.counter;
+  }
+  Value* const values = core.values + site.first;
+  for (uint32_t left = site.loose; left; left &= left - 1) {
+    const int i = __builtin_ctz(left);
+    std::memcpy(&values[i], &args[i], sizeof values[i]);
+  }
+  const Direct direct{
+      &op, core.places, core.values, nullptr, site.floats, call.where.file ? call.where.file : "", call.where.line};
+  run(core, call, op, 0, [&] { core.core->issue_again(direct, site.known); });
+}
+
+}  // namespace
 
 }  // namespace mco::asc
 

@@ -147,20 +147,23 @@ void Launch::want_other_kind(const AscCore& core, Scope scope) {
 }
 
 void Launch::begin(Worker& w, AscCore& core) {
-  if (w.seats.empty()) w.seats.push_back(std::make_unique<Seat>());
+  if (w.seats.empty()) w.seats.push_back(checked || timed ? std::make_unique<Seat>() : take_seat(seat_kind()));
   core.seat = std::move(w.seats.back());
   w.seats.pop_back();
-  auto& engine = core.seat->cores[core.info.is_cube && core.info.split];
+  const bool cube = core.info.is_cube && core.info.split;
+  auto& engine = core.seat->cores[cube];
   const bool fresh = !engine;
   if (fresh) engine = make_core(core);
-  if (!fresh || engine->observed()) engine->reset(core.number);
+  const bool observed = engine->observed();
+  if (!fresh || observed) engine->reset(core.number, observed ? nullptr : core.seat->touched[cube]);
+  std::fill(core.seat->touched[cube], core.seat->touched[cube] + kScopes, 0);
   core.core = engine.get();
   if (checked) core.checker = static_cast<Checker*>(engine->observer());
   if (timed) {
     core.timer = static_cast<Timer*>(engine->observer());
     core.timer->open(engine->machine(), core.number, core.info.is_cube != 0);
   }
-  core.info.observed = engine->observed();
+  core.info.observed = observed;
   core.worker = &w;
   Fibre& f = core.seat->fibre;
   getcontext(&f.context);
@@ -215,7 +218,7 @@ void Launch::after(Worker& w, AscCore& core) {
   if (core.fault_at) core.error += " [" + code_place(core.fault_at) + "]";
   if (core.failed && !core.found) note_error(core.number, core.error);
   w.cores.erase(std::find(w.cores.begin(), w.cores.end(), &core));
-  w.seats.push_back(std::move(core.seat));
+  leave_seat(w, core);
   core.core = nullptr;
   core.checker = nullptr;
   core.timer = nullptr;
@@ -225,9 +228,20 @@ void Launch::abandon(Worker& w) {
   for (AscCore* core : w.cores) {
     core->ended = true;
     if (core->checker) core->checker->end(core->core->machine(), false);
-    w.seats.push_back(std::move(core->seat));
+    leave_seat(w, *core);
   }
   w.cores.clear();
+}
+
+void Launch::leave_seat(Worker& w, AscCore& core) {
+  std::copy(core.touched, core.touched + kScopes, core.seat->touched[core.info.is_cube && core.info.split]);
+  w.seats.push_back(std::move(core.seat));
+}
+
+SeatKind Launch::seat_kind() const {
+  SeatKind kind{spec.saturate != 0, spec.split != 0, helpers_ == 0, {}};
+  std::copy(spec.scope_bytes, spec.scope_bytes + kScopes, kind.bytes.begin());
+  return kind;
 }
 
 void Launch::deadlock() {
@@ -325,6 +339,7 @@ void Launch::work() {
     changed.notify_all();
   }
   workers_.erase(std::find(workers_.begin(), workers_.end(), &w));
+  if (!checked && !timed && error_core_ == INT32_MAX) give_seats(seat_kind(), std::move(w.seats));
 }
 
 void Launch::alarm() {

@@ -13,6 +13,7 @@
 
 #include "asc_check.h"
 #include "asc_core.h"
+#include "asc_seats.h"
 #include "asc_time.h"
 #include "watch.h"
 
@@ -103,6 +104,8 @@ class Launch {
   void begin_checked();
   std::unique_ptr<Core> make_core(const AscCore& core);
   void abandon(Worker& w);
+  void leave_seat(Worker& w, AscCore& core);
+  SeatKind seat_kind() const;
 
   std::vector<std::unique_ptr<Home>> gm_;  // by address
   size_t started_ = 0;

@@ -52,10 +52,11 @@ void Core::start(const int64_t (&scope_bytes)[kScopes], bool saturate, bool conc
   reset();
 }
 
-void Core::reset(int64_t number) {
+void Core::reset(int64_t number, const int64_t* touched) {
   machine_->start(number, number, registers_);
   for (int s = UB; s < kScopes; ++s) {
-    std::memset(machine_->arena.base(Scope(s)), kPoison, size_t(program_.scope_bytes[s]));
+    const int64_t bytes = touched ? std::min(touched[s], program_.scope_bytes[s]) : program_.scope_bytes[s];
+    std::memset(machine_->arena.base(Scope(s)), kPoison, size_t(bytes));
   }
 }
 

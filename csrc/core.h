@@ -41,6 +41,16 @@ struct Direct {
   uint32_t loc = 0;  // in the program that the core follows
 };
 
+struct DirectForm;  // core_direct.cc
+// Where a core keeps a form of instructions, and which of those that were there. 0: none.
+struct KnownForm {
+  uint32_t at = 0, serial = 0;
+};
+// Whether an argument is no part of the form: each call brings its own.
+inline bool is_loose(const OpInfo& op, size_t argument) {
+  return !op.shape.operands || op.args[argument].kind == ArgKind::Value;
+}
+
 class Core {
  public:
   // An operand: `offset` elements of `dtype` into a buffer.
@@ -84,9 +94,14 @@ class Core {
   // before it failed stays written.
   void issue(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
              const std::vector<int64_t>& attributes, const std::string& file, uint32_t line);
-  // The same without names and vectors; the thread keeps what it learned about instructions of the same form. The
-  // caller has set the floating-point rules (fpenv.h).
-  void issue(const Direct& d);
+  // The same without names and vectors; the core keeps what it learned about instructions of the same form, and says
+  // where. The caller has set the floating-point rules (fpenv.h).
+  void issue(const Direct& d, KnownForm& known);
+  // Whether a form is still there.
+  bool knows(const KnownForm& known) const { return known.serial && serials_[known.at] == known.serial; }
+  // The same of an instruction of a form that the core knows, of which only `operands` (of the same dtypes and scopes),
+  // place and loose arguments are looked at; not of an observed core.
+  void issue_again(const Direct& d, const KnownForm& known);
 
   // Direct operands and places have numbers of this program, which may grow, from now on. It outlives the core.
   void follow(const Program& directory) { directory_ = &directory; }
@@ -95,13 +110,19 @@ class Core {
   Machine& machine() { return *machine_; }
   Observer* observer() const { return observer_; }
   bool observed() const { return observer_ != nullptr; }
-  void reset(int64_t number = 0);  // modes and poison of a core that starts
+  // Modes and poison of a core that starts; of each memory the first `touched` bytes, null: all.
+  void reset(int64_t number = 0, const int64_t* touched = nullptr);
 
  private:
   Instr make(const std::string& row, const std::vector<Place>& operands, const std::vector<Argument>& arguments,
              const std::vector<int64_t>& attributes);
   void start(const int64_t (&scope_bytes)[kScopes], bool saturate, bool concurrent, bool alone);
-  void place(const Direct& d);
+  struct DropForm {
+    void operator()(DirectForm* form) const;
+  };
+  void place(DirectForm& form, const Direct& d);
+  void make_form(DirectForm& form, const Direct& d);
+  DirectForm& form_of(const Direct& d, KnownForm& known);
   void add_slots();
   uint32_t add(const std::string& name, Buffer buffer, View view);
   uint32_t constant(size_t slot, DType dtype, Value value);
@@ -120,8 +141,9 @@ class Core {
   std::vector<uint32_t> arguments_, constants_;  // roots
   std::vector<int64_t> attributes_;
   std::unique_ptr<Machine> machine_;
-  std::vector<Operand> slots_;
-  std::vector<uint32_t> slot_args_;  // roots
+  std::vector<uint32_t> slot_buffers_, slot_offsets_;  // of direct operands by their number; offsets are roots
+  std::vector<std::unique_ptr<DirectForm, DropForm>> forms_;
+  std::vector<uint32_t> serials_;  // of each place of forms_: how many forms have been there
 };
 
 }  // namespace mco

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Instructions of a core whose operands are addresses. What depends on the form of an instruction alone - its check,
-// the plan of its lanes - is kept by the thread, so that a call costs little beside its work.
+// the plan of its lanes, the tables that its handler looks into - is kept, so that a call costs little beside its work.
 #include <algorithm>
 #include <cstring>
 
@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMostOperands = 32;
 constexpr size_t kMostKey = 40, kForms = 256;
+constexpr uint8_t kSizeShift[kDTypes] = {1, 1, 2, 0, 0, 1, 1, 2, 2, 3, 3, 0};  // log2 of the size of a dtype
 
 // Everything that check and plan look at: instruction, dtypes, scopes, attributes, and where there are lanes the
 // arguments but for values.
@@ -27,23 +28,6 @@ struct Key {
     words[size++] = word;
   }
 };
-
-struct Form {
-  Key key;
-  What what = What::Instr;
-  bool has_plan = false;
-  Plan plan;
-};
-
-Form& form_at(uint64_t hash) {
-  thread_local Form* forms = nullptr;
-  thread_local std::unique_ptr<Form[]> owner;
-  if (!forms) {
-    owner.reset(new Form[kForms]);
-    forms = owner.get();
-  }
-  return forms[(hash ^ hash >> 32) >> 8 & (kForms - 1)];
-}
 
 void make_key(const Direct& d, Key& key) {
   const OpInfo& op = *d.op;
@@ -59,9 +43,8 @@ void make_key(const Direct& d, Key& key) {
     key.add(word);
   }
   for (size_t i = 0; i < op.attrs.size(); ++i) key.add(uint64_t(d.attrs[i]));
-  if (!op.shape.operands) return;
   for (size_t i = 0; i < op.args.size(); ++i) {
-    if (op.args[i].kind != ArgKind::Value) key.add(uint64_t(d.args[i].i));
+    if (!is_loose(op, i)) key.add(uint64_t(d.args[i].i));
   }
 }
 
@@ -71,16 +54,30 @@ bool same(const Key& a, const Key& b) {
 
 }  // namespace
 
+// What the instructions of one form share.
+struct DirectForm {
+  Key key;
+  What what = What::Instr;
+  Plan plan;
+  Instr instr;  // of the tables below
+  std::vector<Operand> operands;
+  std::vector<uint32_t> args;  // roots; they only grow in number
+  std::vector<int64_t> attrs;
+  std::vector<uint32_t> loose;  // numbers of the arguments that each call brings
+};
+
+void Core::DropForm::operator()(DirectForm* form) const { delete form; }
+
 void Core::add_slots() {
-  slots_.resize(kMostOperands);
-  for (Operand& o : slots_) {
+  forms_.resize(kForms);
+  serials_.resize(kForms);
+  for (size_t i = 0; i < kMostOperands; ++i) {
     if (!directory_) {
       machine_->add_view(View());
       program_.buffers.emplace_back();
-      o.buffer = uint32_t(program_.buffers.size() - 1);
+      slot_buffers_.push_back(uint32_t(program_.buffers.size() - 1));
     }
-    o.offset = program_.exprs.add_constant();
-    slot_args_.push_back(program_.exprs.add_constant());
+    slot_offsets_.push_back(program_.exprs.add_constant());
   }
 }
 
@@ -94,66 +91,101 @@ void Core::catch_up() {
   }
 }
 
-// Operands and arguments into the tables that handlers look into.
-void Core::place(const Direct& d) {
-  const OpInfo& op = *d.op;
-  if (slots_.empty()) add_slots();
-  for (size_t i = 0; i < op.tensors.size(); ++i) {
+// Operands and loose arguments into the tables of the form.
+void Core::place(DirectForm& form, const Direct& d) {
+  Operand* o = form.operands.data();
+  for (size_t i = 0, n = form.operands.size(); i < n; ++i, ++o) {
     const DirectOperand& given = d.operands[i];
-    Operand& o = slots_[i];
-    if (directory_) o.buffer = given.memory.number;
-    Buffer& b = program_.buffers[o.buffer];
+    if (directory_) o->buffer = given.memory.number;
+    Buffer& b = program_.buffers[o->buffer];
     b.name = Name(given.memory.name);
     b.scope = given.memory.scope;
     b.address = given.memory.address;
     b.size_bytes = given.memory.bytes;
-    machine_->set_view(o.buffer, {given.memory.base, given.memory.bytes});
-    o.dtype = given.dtype;
-    o.size = kSize[given.dtype];
+    machine_->set_view(o->buffer, {given.memory.base, given.memory.bytes});
     Value elements;
-    elements.i = given.offset / o.size;
-    program_.exprs.set_constant(o.offset, I64, elements);
+    elements.i = given.offset >> kSizeShift[given.dtype];
+    program_.exprs.set_constant(o->offset, I64, elements);
     const bool settled = b.scope != GM && given.offset >= 0 && given.offset < b.size_bytes;
-    o.start = settled ? uint32_t(given.offset) : 0;
-    o.room = settled ? uint32_t(b.size_bytes - given.offset) : 0;
+    o->start = settled ? uint32_t(given.offset) : 0;
+    o->room = settled ? uint32_t(b.size_bytes - given.offset) : 0;
   }
-  for (size_t i = 0; i < op.args.size(); ++i) {
-    program_.exprs.set_constant(slot_args_[i], d.floats >> i & 1 ? F32 : I64, d.args[i]);
+  for (const uint32_t i : form.loose) {
+    program_.exprs.set_constant(form.args[i], d.floats >> i & 1 ? F32 : I64, d.args[i]);
   }
 }
 
-void Core::issue(const Direct& d) {
+void Core::make_form(DirectForm& form, const Direct& d) {
   const OpInfo& op = *d.op;
+  form.key.size = 0;
+  form.operands.assign(op.tensors.size(), Operand());
+  for (size_t i = 0; i < form.operands.size(); ++i) {
+    Operand& o = form.operands[i];
+    if (!directory_) o.buffer = slot_buffers_[i];
+    o.offset = slot_offsets_[i];
+    o.dtype = d.operands[i].dtype;
+    o.size = kSize[o.dtype];
+  }
+  while (form.args.size() < op.args.size()) form.args.push_back(program_.exprs.add_constant());
+  form.loose.clear();
+  for (size_t i = 0; i < op.args.size(); ++i) {
+    if (is_loose(op, i)) form.loose.push_back(uint32_t(i));
+    program_.exprs.set_constant(form.args[i], d.floats >> i & 1 ? F32 : I64, d.args[i]);
+  }
+  form.attrs.assign(d.attrs, d.attrs + op.attrs.size());
+  form.instr.op = d.op;
+  form.instr.plan = nullptr;
+  form.instr.tensors = {form.operands.data(), form.operands.size()};
+  form.instr.args = {form.args.data(), op.args.size()};
+  form.instr.attrs = {form.attrs.data(), form.attrs.size()};
+  form.instr.loc = d.loc;
+  place(form, d);
+  check_instr(program_, form.instr, nullptr);
+  form.plan = Plan();
+  if (make_plan(program_, form.instr, form.plan)) form.instr.plan = &form.plan;
+  form.plan.meeting = Plan::kLook;
+  form.what = kind_of(op.name);
+}
+
+// The form of an instruction, made where it is new: of the calls that share a place in the table the last one stays.
+DirectForm& Core::form_of(const Direct& d, KnownForm& known) {
+  if (forms_.empty()) add_slots();
+  Key key;
+  make_key(d, key);
+  const size_t at = (key.hash ^ key.hash >> 32) >> 8 & (kForms - 1);
+  auto& form = forms_[at];
+  if (!form) form.reset(new DirectForm);
+  if (!same(form->key, key)) {
+    ++serials_[at];
+    make_form(*form, d);
+    form->key = key;
+  } else {
+    place(*form, d);
+  }
+  known = {uint32_t(at), serials_[at]};
+  return *form;
+}
+
+void Core::issue(const Direct& d, KnownForm& known) {
   if (directory_) {
     catch_up();
   } else {
     program_.locations[0] = {Name(d.file), d.line};
   }
-  place(d);
-  Instr instr;
-  instr.loc = d.loc;
-  instr.op = d.op;
-  instr.tensors = {slots_.data(), op.tensors.size()};
-  instr.args = {slot_args_.data(), op.args.size()};
-  instr.attrs = {const_cast<int64_t*>(d.attrs), op.attrs.size()};
-  Key key;
-  make_key(d, key);
-  Form& form = form_at(key.hash);
-  if (!same(form.key, key)) {
-    form.key.size = 0;
-    check_instr(program_, instr, nullptr);
-    form.plan = Plan();
-    form.has_plan = make_plan(program_, instr, form.plan);
-    form.plan.meeting = Plan::kLook;
-    form.what = kind_of(op.name);
-    form.key = key;
-  }
-  if (form.has_plan) instr.plan = &form.plan;
-  if (!observer_) return machine_->execute(instr);
+  DirectForm& form = form_of(d, known);
+  form.instr.loc = d.loc;
+  if (!observer_) return machine_->execute(form.instr);
   Step& step = program_.stream.steps[0];
   step.what = form.what;
-  step.instr = &instr;
+  step.instr = &form.instr;
   observer_->step(*machine_, step);
+}
+
+void Core::issue_again(const Direct& d, const KnownForm& known) {
+  program_.locations[0] = {Name(d.file), d.line};
+  DirectForm& form = *forms_[known.at];
+  place(form, d);
+  machine_->execute(form.instr);
 }
 
 }  // namespace mco

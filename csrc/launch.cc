@@ -3,16 +3,18 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "../ms_custom_ops/ascendc/include_host/mco_host/api.h"
+#include "arena.h"
 
 namespace {
 
@@ -24,7 +26,8 @@ struct Kept {
   mco_launch view;
   std::string name;
   std::vector<int64_t> scopes, bytes;
-  std::vector<int32_t> slots, copies, depends;
+  std::vector<int32_t> slots, copies, depends, list_tensors, list_words;
+  std::vector<uint64_t> words;
   std::vector<uint8_t> tiling;
   std::mutex host;  // a host's call is one at a time
 
@@ -33,6 +36,13 @@ struct Kept {
     scopes.assign(from.launch.scope_bytes, from.launch.scope_bytes + 8);
     bytes.assign(from.bytes, from.bytes + tensors);
     slots.assign(from.slots, from.slots + from.slot_count);
+    list_tensors.resize(slots.size());
+    list_words.resize(slots.size());
+    if (from.list_tensors) {
+      list_tensors.assign(from.list_tensors, from.list_tensors + from.slot_count);
+      list_words.assign(from.list_words, from.list_words + from.slot_count);
+      words.assign(from.words, from.words + std::accumulate(list_words.begin(), list_words.end(), 0));
+    }
     copies.assign(from.copies, from.copies + from.outputs);
     tiling.assign(from.tiling, from.tiling + from.tiling_size);
     if (from.host_call) depends.assign(from.depends, from.depends + from.inputs);
@@ -40,6 +50,9 @@ struct Kept {
     view.launch.scope_bytes = scopes.data();
     view.bytes = bytes.data();
     view.slots = slots.data();
+    view.list_tensors = list_tensors.data();
+    view.list_words = list_words.data();
+    view.words = words.data();
     view.copies = copies.data();
     view.tiling = tiling.data();
     view.depends = depends.data();
@@ -53,7 +66,13 @@ std::string Problem(const mco_launch& launch) {
     return "counts are out of range";
   if (launch.user_workspace > kMostBytes || launch.system_workspace > kMostBytes) return "the workspace is too large";
   for (int i = 0; i < launch.slot_count; i++) {
-    if (launch.slots[i] < -1 || launch.slots[i] >= tensors) return "a slot names no tensor";
+    const int32_t slot = launch.slots[i];
+    if (slot < -1 || slot >= tensors) return "a slot names no tensor";
+    if (!launch.list_tensors) continue;
+    const int32_t listed = launch.list_tensors[i], words = launch.list_words[i];
+    if (listed < 0 || words < 0 || (listed ? slot < 0 || listed > tensors - slot : words != 0)) {
+      return "a list names no tensors";
+    }
   }
   for (int i = 0; i < launch.outputs; i++) {
     const int32_t from = launch.copies[i];
@@ -77,17 +96,25 @@ int Fail(const std::string& text, char* err, size_t errlen) {
   return 1;
 }
 
-struct Freed {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<void, Freed>;
+constexpr uintptr_t kWorkspaceAlign = 512;
 
-// Memory of one run beyond the tensors.
-Memory Allocate(size_t bytes) {
-  void* memory = nullptr;
-  if (posix_memalign(&memory, 512, bytes ? bytes : 1)) throw std::runtime_error("no memory for the workspace");
-  return Memory(memory);
-}
+// Memory of one run beyond the tensors, kept for later runs.
+class Workspace {
+ public:
+  explicit Workspace(size_t bytes) : memory_(mco::take_workspace(static_cast<int64_t>(bytes + kWorkspaceAlign))) {
+    const uintptr_t first =
+        reinterpret_cast<uintptr_t>(memory_->reserve(static_cast<int64_t>(bytes + kWorkspaceAlign)));
+    at_ = reinterpret_cast<char*>((first + kWorkspaceAlign - 1) / kWorkspaceAlign * kWorkspaceAlign);
+  }
+  ~Workspace() { mco::give_workspace(std::move(memory_)); }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  char* get() const { return at_; }
+
+ private:
+  std::unique_ptr<mco::Block64> memory_;
+  char* at_;
+};
 
 // Tiling of this run: the one that was put, or the host's answer to the values of this run.
 void Tile(const Kept& kept, const mco_tensor* tensors, mco_asc_launch* launch, std::vector<uint8_t>* tiling,
@@ -117,7 +144,78 @@ void Tile(const Kept& kept, const mco_tensor* tensors, mco_asc_launch* launch, s
   if (*workspace > kMostBytes) throw std::runtime_error("the tiling function asks for a workspace beyond 1 TiB");
 }
 
-void Run(Kept& kept, const mco_tensor* tensors, char* err, size_t errlen, int* status) {
+// Outputs start as copies of inputs, or as zeros.
+void BeginOutputs(const Kept& kept, const mco_tensor* tensors) {
+  for (int i = 0; i < kept.view.outputs; i++) {
+    const mco_tensor& output = tensors[kept.view.inputs + i];
+    const int32_t from = kept.copies[static_cast<size_t>(i)];
+    if (!output.bytes) continue;
+    if (from < 0) {
+      std::memset(output.data, 0, static_cast<size_t>(output.bytes));
+    } else if (tensors[from].data != output.data) {
+      std::memcpy(output.data, tensors[from].data, static_cast<size_t>(output.bytes));
+    }
+  }
+}
+
+// What the parameters of one run are, and the memory that they lie in.
+class Arguments {
+ public:
+  Arguments(const Kept& kept, const mco_tensor* tensors) : kept_(kept), tensors_(tensors) {
+    const uint64_t* words = kept.words.data();
+    for (size_t i = 0; i < kept.slots.size(); i++) {
+      const int32_t slot = kept.slots[i], listed = kept.list_tensors[i];
+      const std::string name = "argument " + std::to_string(i);
+      if (!listed) {
+        values_.push_back(slot < 0 ? nullptr : tensors[slot].data);
+        if (slot >= 0) AddTensor(slot, name);
+        continue;
+      }
+      auto& descriptor = descriptors_.emplace_back(words, words + kept.list_words[i]);
+      words += kept.list_words[i];
+      for (int32_t n = 0; n < listed; n++) {
+        descriptor.push_back(reinterpret_cast<uint64_t>(tensors[slot + n].data));
+        AddTensor(slot + n, name + "[" + std::to_string(n) + "]");
+      }
+      Add(descriptor.data(), descriptor.size() * sizeof descriptor[0], name);
+    }
+  }
+
+  // A parameter behind those of the tensors. `fresh` bytes at its end hold nothing yet.
+  void Add(void* data, size_t bytes, const std::string& name, size_t fresh = 0) {
+    values_.push_back(data);
+    names_.push_back(name);
+    memory_.push_back({data, static_cast<int64_t>(bytes), names_.back().c_str(), static_cast<int64_t>(fresh), 0, 0});
+  }
+
+  void Fill(mco_asc_launch* launch) {
+    for (void*& value : values_) args_.push_back(&value);
+    launch->args = args_.data();
+    launch->memory = memory_.data();
+    launch->memories = static_cast<int32_t>(memory_.size());
+  }
+
+ private:
+  void AddTensor(int32_t number, const std::string& name) {
+    const mco_tensor& tensor = tensors_[number];
+    auto known = [&](const mco_asc_memory& m) { return m.data == tensor.data; };
+    if (!tensor.bytes || std::any_of(memory_.begin(), memory_.end(), known)) return;
+    const int output = number - kept_.view.inputs;
+    const bool empty = output >= 0 && kept_.copies[static_cast<size_t>(output)] == -1;
+    names_.push_back(name);
+    memory_.push_back({tensor.data, tensor.bytes, names_.back().c_str(), 0, empty, 0});
+  }
+
+  const Kept& kept_;
+  const mco_tensor* const tensors_;
+  std::vector<void*> values_;
+  std::vector<const void*> args_;
+  std::deque<std::vector<uint64_t>> descriptors_;
+  std::deque<std::string> names_;
+  std::vector<mco_asc_memory> memory_;
+};
+
+int Run(Kept& kept, const mco_tensor* tensors, char* err, size_t errlen) {
   const mco_launch& view = kept.view;
   mco_asc_launch launch = view.launch;
   std::vector<uint8_t> tiling;
@@ -127,44 +225,14 @@ void Run(Kept& kept, const mco_tensor* tensors, char* err, size_t errlen, int* s
     Tile(kept, tensors, &launch, &tiling, &user);
   }
   tiling.resize((tiling.size() + kTilingAlign - 1) / kTilingAlign * kTilingAlign + kTilingAlign);
-  for (int i = 0; i < view.outputs; i++) {
-    const mco_tensor& output = tensors[view.inputs + i];
-    const int32_t from = kept.copies[static_cast<size_t>(i)];
-    if (!output.bytes) continue;
-    if (from < 0) {
-      std::memset(output.data, 0, static_cast<size_t>(output.bytes));
-    } else if (tensors[from].data != output.data) {
-      std::memcpy(output.data, tensors[from].data, static_cast<size_t>(output.bytes));
-    }
-  }
-  const Memory workspace = Allocate(view.system_workspace + user);
-  std::memset(static_cast<char*>(workspace.get()) + view.system_workspace, 0xff, user);
-  std::vector<void*> values;
-  for (const int32_t slot : kept.slots) values.push_back(slot < 0 ? nullptr : tensors[slot].data);
-  values.push_back(workspace.get());
-  values.push_back(tiling.data());
-  std::vector<const void*> args;
-  for (void*& value : values) args.push_back(&value);
-  std::vector<std::string> names;
-  std::vector<mco_asc_memory> memory;
-  names.reserve(values.size());
-  for (size_t i = 0; i < kept.slots.size(); i++) {
-    const int32_t slot = kept.slots[i];
-    if (slot < 0 || !tensors[slot].bytes) continue;
-    const void* const data = tensors[slot].data;
-    if (std::any_of(memory.begin(), memory.end(), [&](const mco_asc_memory& m) { return m.data == data; })) continue;
-    const int output = slot - view.inputs;
-    const bool empty = output >= 0 && kept.copies[static_cast<size_t>(output)] == -1;
-    names.push_back("argument " + std::to_string(i));
-    memory.push_back({tensors[slot].data, tensors[slot].bytes, names.back().c_str(), 0, empty, 0});
-  }
-  memory.push_back({workspace.get(), static_cast<int64_t>(view.system_workspace + user), "workspace",
-                    static_cast<int64_t>(user), 0, 0});
-  memory.push_back({tiling.data(), static_cast<int64_t>(tiling.size()), "tiling", 0, 0, 0});
-  launch.args = args.data();
-  launch.memory = memory.data();
-  launch.memories = static_cast<int32_t>(memory.size());
-  *status = mco_asc_run(&launch, err, errlen);
+  BeginOutputs(kept, tensors);
+  const Workspace workspace(view.system_workspace + user);
+  std::memset(workspace.get() + view.system_workspace, 0xff, user);
+  Arguments arguments(kept, tensors);
+  arguments.Add(workspace.get(), view.system_workspace + user, "workspace", user);
+  arguments.Add(tiling.data(), tiling.size(), "tiling");
+  arguments.Fill(&launch);
+  return mco_asc_run(&launch, err, errlen);
 }
 
 }  // namespace
@@ -196,10 +264,8 @@ int mco_launch_run(const mco_launch* launch, const mco_tensor* tensors, int n, c
     }
   }
   try {
-    int status = 0;
     Kept* kept = reinterpret_cast<Kept*>(const_cast<mco_launch*>(launch));  // its first member
-    Run(*kept, tensors, err, errlen, &status);
-    return status;
+    return Run(*kept, tensors, err, errlen);
   } catch (const std::exception& error) {
     return Fail(error.what(), err, errlen);
   }

@@ -21,7 +21,14 @@ typedef struct mco_launch {
   const int64_t* bytes;     // of each tensor
   const int32_t* slots;     // for each parameter before workspace and tiling: a tensor, or -1 for a null pointer
   int32_t slot_count;
-  const int32_t* copies;  // for each output: the input whose values it starts with, -1 for nothing (zeros), -2 for zeros that count
+  // A parameter may be a list of tensors, which the kernel gets as the address of a descriptor. For each slot: how many
+  // tensors from its own on, 0 where it is no list; and how many words of `words` its descriptor begins with, before
+  // the addresses of the tensors.
+  const int32_t* list_tensors;
+  const int32_t* list_words;
+  const uint64_t* words;
+  const int32_t* copies;  // for each output: the input whose values it starts with, -1 for nothing (zeros), -2 for
+                          // zeros that count
   const uint8_t* tiling;
   size_t tiling_size;
   size_t system_workspace, user_workspace;

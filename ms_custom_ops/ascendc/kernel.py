@@ -232,6 +232,7 @@ class Kernel:
             launch.poll = ctypes.cast(library.mco_python_signals, ctypes.c_void_p)
         text = ctypes.create_string_buffer(_ERROR_BYTES)
         status = (run or library.mco_asc_run)(ctypes.byref(launch), text, ctypes.c_size_t(_ERROR_BYTES))
+        call.end()
         if status == _STOPPED:
             raising = ctypes.PyDLL(str(native.library_path())).mco_python_raise
             raising.restype = ctypes.py_object
@@ -255,6 +256,28 @@ class Kernel:
         return launch
 
 
+_workspaces: list[np.ndarray] = []  # of calls that have ended, the longest unused first
+_KEPT_BYTES = 256 << 20
+_workspace_lock = threading.Lock()
+
+
+def _take_workspace(size: int) -> np.ndarray:
+    """The first ``size`` bytes of a kept workspace, whatever they hold, or new memory."""
+    with _workspace_lock:
+        for number, memory in enumerate(_workspaces):
+            if size <= memory.size <= 2 * size:
+                return _workspaces.pop(number)[:size]
+    return np.empty(size, np.uint8)
+
+
+def _keep_workspace(memory: np.ndarray) -> None:
+    whole = memory if memory.base is None else memory.base
+    with _workspace_lock:
+        _workspaces.append(whole)
+        while sum(kept.size for kept in _workspaces) > _KEPT_BYTES:
+            _workspaces.pop(0)
+
+
 class _Call:
     """Values of one call as the entry takes them, alive as long as it runs."""
 
@@ -268,6 +291,7 @@ class _Call:
         outputs: Sequence[np.ndarray],
     ):
         self.kernel = kernel
+        self._workspace: np.ndarray | None = None
         self.fresh: dict[int, int] = {}  # bytes at the end that hold nothing, by number in named
         self.named: list[tuple[str, np.ndarray]] = [(f"reachable {i}", array) for i, array in enumerate(reachable)]
         values = [*args, *self._trailing(len(args), tiling, workspace)]
@@ -288,6 +312,12 @@ class _Call:
             accepted = "arrays that are arguments of the kernel, each once"
             raise AscendcError(describe(kernel.name, "outputs", f"{len(outputs)} arrays", accepted))
 
+    def end(self) -> None:
+        """Keeps the workspace for a later call; the kernel has ended."""
+        if self._workspace is not None:
+            _keep_workspace(self._workspace)
+            self._workspace = None
+
     @staticmethod
     def _is_output(array: np.ndarray, outputs: Sequence[np.ndarray]) -> bool:
         return any(array is output for output in outputs)
@@ -305,7 +335,7 @@ class _Call:
             raise AscendcError(describe(name, "number of arguments", f"{given}{extra}", accepted))
         trailing: list[Any] = []
         if missing == 2 or (missing == 1 and tiling is None):
-            memory = np.empty(SYSTEM_WORKSPACE + workspace, np.uint8)
+            memory = self._workspace = _take_workspace(SYSTEM_WORKSPACE + workspace)
             memory[SYSTEM_WORKSPACE:] = _FILL
             self.fresh[len(self.named)] = workspace
             trailing.append(self._name("workspace", memory))
