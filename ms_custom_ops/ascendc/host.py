@@ -127,7 +127,8 @@ class HostCall:
     def __init__(self, host: HostLibrary, op: Definition, soc: str):
         self._host, self._op = host, op
         self._alive: list[np.ndarray] = []
-        self._instances: dict[int, int] = {}
+        self._instances: dict[int, int] = {}  # of each input the first
+        self._instance_count = 0
         self._library = host._library
         self._call = self._library.mco_host_new(op.name.encode(), soc.encode())
         if not self._call:
@@ -145,14 +146,15 @@ class HostCall:
         found = (ctypes.cast(f, ctypes.c_void_p).value for f in (library.mco_host_data, library.mco_host_tile))
         return (int(self._call), *(address or 0 for address in found))
 
-    def instance_of(self, number: int) -> int:
-        """The instance of input ``number`` where the op's host functions read its values, else -1."""
-        return self._instances[number] if self._op.inputs[number].reads_values else -1
+    def instance_of(self, number: int, item: int = 0) -> int:
+        """The instance of input ``number``, ``item`` of its list, where host functions read its values, else -1."""
+        return self._instances[number] + item if self._op.inputs[number].reads_values else -1
 
     def add_input(self, number: int, tensor: Tensor) -> None:
         """An instance of input ``number`` of the definition."""
         data = None
-        self._instances.setdefault(number, len(self._instances))
+        self._instances.setdefault(number, self._instance_count)
+        self._instance_count += 1
         if tensor.values is not None:
             self._alive.append(tensor.values)
             data = tensor.values.ctypes.data

@@ -36,8 +36,9 @@ Shapes = Shape | list[Shape] | None
 
 @dataclass(frozen=True)
 class Launch:
-    """One call, ready to run. ``groups``: for each output of the OpDef how many of ``outputs`` are its list of tensors,
-    0 where it is one tensor. ``slots``: what each parameter of the kernel gets: ("input", i), ("output", i) or None.
+    """One call, ready to run. ``lists`` and ``groups``: for each input and output of the OpDef how many tensors its
+    list has, 0 where it is one tensor; ``outputs`` has those of all lists. ``slots``: what each parameter of the kernel
+    gets: ("input", i), ("output", i) or None.
 
     ``copies``: outputs that start as a copy of an input (output -> input); ``init``: the value others start with.
     ``call``: the host's call where tiling depends on values that are not known yet, so that ``tiling`` is none.
@@ -46,6 +47,7 @@ class Launch:
     kernel: Kernel
     tiling: Tiling
     outputs: tuple[tuple[Shape, str], ...]
+    lists: tuple[int, ...]
     groups: tuple[int, ...]
     slots: tuple[tuple[str, int] | None, ...]
     copies: Mapping[int, int]
@@ -102,15 +104,23 @@ class AscendcOp:
         """The compiled op_host, whose name tells its content."""
         return self._host.path
 
-    def mindspore(self, bprop: Any = None, inputs: Sequence[str] | None = None, **attributes: Any) -> Any:
+    def mindspore(
+        self,
+        bprop: Any = None,
+        inputs: Sequence[str] | None = None,
+        lists: Mapping[str, int] | None = None,
+        **attributes: Any,
+    ) -> Any:
         """The op as a MindSpore operator with these attributes, for GRAPH_MODE and PYNATIVE.
 
-        ``bprop(*inputs, out, dout)`` returns one gradient per input; it is a plain ``def`` in a source file, since the
-        graph compiler reads it. ``inputs``: names of the inputs it will be called with, None for all. Shapes and dtypes
-        are inferred, and the kernel is built, when a graph is compiled.
+        ``bprop(*inputs, out, dout)`` returns one gradient per tensor; it is a plain ``def`` in a source file, since the
+        graph compiler reads it. ``inputs``: names of the inputs it will be called with, None for all. ``lists``: for
+        each DYNAMIC input how many tensors its list has; the operator is called with the tensors one by one, those of a
+        list in its place, and so are its results. Shapes and dtypes are inferred, and the kernel is built, when a graph
+        is compiled.
         """
         module = importlib.import_module("ms_custom_ops.mindspore.ascendc")
-        return module.operator(self, attributes, bprop, inputs)
+        return module.operator(self, attributes, bprop, inputs, lists or {})
 
     def _checked(self, values: bool, time_limit: float | None, launch: Launch, arrays: Sequence[Array]) -> Report:
         reports: list[Report] = []
@@ -131,9 +141,8 @@ class AscendcOp:
         **named: Any,
     ) -> Any:
         """See the class. ``out_shapes``: for ops without shape inference, one shape for each output."""
-        if any(type(tensor).__module__.startswith("mindspore.") for tensor in tensors):
-            there = [param.name for param, tensor in zip(self.inputs, tensors, strict=False) if tensor is not None]
-            return self.mindspore(inputs=there, **named)(*(tensor for tensor in tensors if tensor is not None))
+        if any(type(item).__module__.startswith("mindspore.") for tensor in tensors for item in _flat(tensor)):
+            return importlib.import_module("ms_custom_ops.mindspore.ascendc").call(self, tensors, named)
         arrays = arrays_of(self.name, self.inputs, tensors, named)
         attributes = self.attribute_values(named)
         values = [
@@ -250,7 +259,10 @@ class AscendcOp:
             slots[source] = ("output", output)
         slots += [("output", i) for i in range(len(groups))]
         init = {n: p.init for n, p in enumerate(self.outputs) if p.init is not None and n not in copies}
-        return Launch(kernel, tiling, tuple(outputs), groups, tuple(slots), copies, init, call if later else None)
+        lists = tuple(len(shape) if isinstance(shape, list) else 0 for shape in shapes)
+        return Launch(
+            kernel, tiling, tuple(outputs), lists, groups, tuple(slots), copies, init, call if later else None
+        )
 
     def _warn_of_chip(self) -> None:
         """Once, where the op does not name the chip it runs on."""
@@ -357,6 +369,10 @@ def _shapes(entry: Array) -> Shapes:
     return None if entry is None else entry.shape
 
 
+def _flat(entry: Any) -> Sequence[Any]:
+    return entry if isinstance(entry, list | tuple) else [entry]
+
+
 def _listed(entry: Any, like: Shapes = ()) -> list[Any]:
     """Entries of one input or output; as many None as ``like`` has where there are none."""
     if entry is None:
@@ -365,9 +381,15 @@ def _listed(entry: Any, like: Shapes = ()) -> list[Any]:
 
 
 def _descriptor(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """A list of tensors as ListTensorDesc of a kernel reads it: 64-bit words."""
-    words = [0]
-    for number, array in enumerate(arrays):
-        words += [number << 32 | array.ndim, *array.shape]
-    words[0] = 8 * len(words)
+    """A list of tensors as ListTensorDesc of a kernel reads it: 64-bit words, the last ones their addresses."""
+    words = descriptor_words([array.shape for array in arrays])
     return np.array([*words, *(array.ctypes.data for array in arrays)], np.uint64)
+
+
+def descriptor_words(shapes: Sequence[Shape]) -> list[int]:
+    """What a list of tensors says before their addresses."""
+    words = [0]
+    for number, shape in enumerate(shapes):
+        words += [number << 32 | len(shape), *shape]
+    words[0] = 8 * len(words)
+    return words

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ms_custom_ops.ascendc.kernel import SYSTEM_WORKSPACE, LaunchRecord
-from ms_custom_ops.ascendc.op import Launch
+from ms_custom_ops.ascendc.op import Launch, descriptor_words
 from ms_custom_ops.engine import native
 from ms_custom_ops.errors import AscendcError, describe
 from ms_custom_ops.program.dtypes import SIZE
@@ -27,6 +27,9 @@ class _Put(ctypes.Structure):
         ("bytes", ctypes.POINTER(ctypes.c_int64)),
         ("slots", ctypes.POINTER(ctypes.c_int32)),
         ("slot_count", ctypes.c_int32),
+        ("list_tensors", ctypes.POINTER(ctypes.c_int32)),
+        ("list_words", ctypes.POINTER(ctypes.c_int32)),
+        ("words", ctypes.POINTER(ctypes.c_uint64)),
         ("copies", ctypes.POINTER(ctypes.c_int32)),
         ("tiling", ctypes.c_char_p),
         ("tiling_size", ctypes.c_size_t),
@@ -54,45 +57,67 @@ def put(key: str, name: str, launch: Launch, inputs: Sequence[int], shapes: Sequ
         dtypes: Sequence[str]) -> None:  # fmt: skip
     """Make ``launch`` known under ``key``.
 
-    ``inputs``: the numbers, in the OpDef, of the tensors that a run gives, in its order; ``shapes`` and ``dtypes`` are
-    theirs. A run's outputs come in the order of the OpDef.
+    ``inputs``: for each tensor that a run gives, in its order, the number of its input in the OpDef; those of a list
+    follow each other. ``shapes`` and ``dtypes`` are theirs. A run's outputs come in the order of the OpDef.
     """
     if key in _kept:
         return
     if any(launch.init.values()):
         accepted = "outputs that start as zeros (InitValue(0)) in a graph"
         raise AscendcError(describe(name, "InitValue", next(v for v in launch.init.values() if v), accepted))
-    if any(launch.groups):
-        raise AscendcError(describe(name, "outputs", "lists of tensors (DYNAMIC)", "one tensor each, in a graph"))
-    place = {number: at for at, number in enumerate(inputs)}
     count = len(inputs)
-    slots = [_slot(slot, place, count) for slot in launch.slots]
-    copies = [
-        place[launch.copies[n]] if n in launch.copies else _ZEROS if n in launch.init else _NOTHING
-        for n in range(len(launch.outputs))
-    ]
     tensors = [*zip(shapes, dtypes, strict=True), *launch.outputs]
+    places = _Places(inputs, launch)
+    slots = [(-1, ()) if slot is None else places.of(*slot) for slot in launch.slots]
+    lists = [[tensors[at + item][0] for item in items] for at, items in slots]
+    words = [descriptor_words(shapes) if shapes else [] for shapes in lists]
+    copies = [start for number in range(len(launch.groups)) for start in places.starts(number)]
     record = launch.kernel.record(launch.tiling.block_dim, launch.tiling.tiling_key)
     packed = _Put(ctypes.sizeof(_Put), count, len(launch.outputs), name.encode(), record)
     packed.bytes = (ctypes.c_int64 * len(tensors))(*[_bytes(shape, dtype) for shape, dtype in tensors])
-    packed.slots, packed.slot_count = (ctypes.c_int32 * len(slots))(*slots), len(slots)
-    packed.copies = (ctypes.c_int32 * len(copies))(*copies)
+    packed.slots, packed.slot_count = _ints([at for at, _ in slots]), len(slots)
+    packed.list_tensors = _ints([len(shapes) for shapes in lists])
+    packed.list_words = _ints([len(part) for part in words])
+    flat = [word for part in words for word in part]
+    packed.words = (ctypes.c_uint64 * max(len(flat), 1))(*flat)
+    packed.copies = _ints(copies)
     packed.tiling, packed.tiling_size = launch.tiling.data, len(launch.tiling.data)
     packed.system_workspace, packed.user_workspace = SYSTEM_WORKSPACE, launch.user_workspace
     if launch.call is not None:
         packed.host_call, packed.host_data, packed.host_tile = launch.call.functions
-        packed.depends = (ctypes.c_int32 * count)(*[launch.call.instance_of(number) for number in inputs])
+        items = [at - inputs.index(number) for at, number in enumerate(inputs)]
+        packed.depends = _ints([launch.call.instance_of(*pair) for pair in zip(inputs, items, strict=True)])
     text = ctypes.create_string_buffer(_ERROR_BYTES)
     if _library().mco_launch_put(key.encode(), ctypes.byref(packed), text, _ERROR_BYTES):
         raise AscendcError(text.value.decode(errors="replace"))
     _kept[key] = launch
 
 
-def _slot(slot: tuple[str, int] | None, place: Mapping[int, int], inputs: int) -> int:
-    if slot is None:
-        return -1
-    side, number = slot
-    return place[number] if side == "input" else inputs + number
+class _Places:
+    """Where inputs and outputs of an OpDef stand among the tensors of a run."""
+
+    def __init__(self, inputs: Sequence[int], launch: Launch):
+        self._inputs, self._launch = inputs, launch
+
+    def of(self, side: str, number: int) -> tuple[int, range]:
+        """The first tensor of an input or output; the items of its list, none where it is one tensor."""
+        if side == "input":
+            return self._inputs.index(number), range(self._launch.lists[number])
+        groups = self._launch.groups
+        first = sum(group or 1 for group in groups[:number])
+        return len(self._inputs) + first, range(groups[number])
+
+    def starts(self, number: int) -> list[int]:
+        """What the tensors of an output start with: that tensor of the run, nothing, or zeros that count."""
+        size = self._launch.groups[number] or 1
+        if number in self._launch.copies:
+            first = self._inputs.index(self._launch.copies[number])
+            return [first + item for item in range(size)]
+        return [_ZEROS if number in self._launch.init else _NOTHING] * size
+
+
+def _ints(values: Sequence[int]) -> Any:
+    return (ctypes.c_int32 * max(len(values), 1))(*values)
 
 
 def _bytes(shape: Sequence[int], dtype: str) -> int:

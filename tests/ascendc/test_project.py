@@ -49,12 +49,12 @@ def test_file_name_of_an_op(op: str, name: str) -> None:
 
 def test_ops_are_found_by_the_names_of_their_definitions(ops) -> None:
     assert (
-        list(ops) == ["ScaleAdd", "AddInto", "TakeFirst", "Fails", "Lists", "ScaleAll"]
-        and len(ops) == 6
+        list(ops) == ["ScaleAdd", "AddInto", "TakeFirst", "Fails", "Lists", "ScaleAll", "Answers"]
+        and len(ops) == 7
         and "Lists" in ops
     )
     with pytest.raises(
-        AscendcError, match="op is 'Scale'; accepted: AddInto, Fails, Lists, ScaleAdd, ScaleAll, TakeFirst"
+        AscendcError, match="op is 'Scale'; accepted: AddInto, Answers, Fails, Lists, ScaleAdd, ScaleAll, TakeFirst"
     ):
         ops["Scale"]
 
@@ -110,6 +110,24 @@ def test_every_kind_of_attribute_reaches_the_host_functions(ops) -> None:
         call.add_input(0, Tensor((3,), "bfloat16"))
         call.add_attributes(op.attribute_values(named))
         assert call.infer([(0, "int32")]) == [(shape, "int32")]
+
+
+ANSWERS = {
+    "defaults": ({}, [0, 3, 0.5, 4, 2, 0.25, 1, 3]),
+    "given": (
+        {"flag": True, "number": -7, "ratio": 1.5, "word": "seven77", "numbers": [9], "ratios": (2.5, 1.0),
+         "flags": [True, False], "rows": [[5, 6]]},
+        [1, -7, 1.5, 7, 9, 2.5, 0, 5],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("named", ANSWERS)
+def test_every_kind_of_attribute_reaches_the_kernel(ops, named: str) -> None:
+    given, numbers = ANSWERS[named]
+    xs = [np.full(size, size, np.float32) for size in (1, 15, 200)]
+    y = ops["Answers"](xs, np.array([63]), **given)
+    assert y.tolist() == [*numbers, 63, 1, 15, 200]  # the value of an input behind a list is its own
 
 
 TILING = "static ge::graphStatus FailsTiling"

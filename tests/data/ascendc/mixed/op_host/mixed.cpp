@@ -3,9 +3,11 @@
 // whose host functions fail as it is told.
 #include "mixed_tiling.h"
 #include "../op_kernel/add_into_tiling.h"
+#include "../op_kernel/answers_tiling.h"
 #include "register/op_def_registry.h"
 #include "tiling/platform/platform_ascendc.h"
 #include "utils/log/asc_cpu_log.h"
+#include <cstring>
 
 namespace optiling {
 static ge::graphStatus ScaleAddTiling(gert::TilingContext* context)
@@ -62,6 +64,29 @@ static ge::graphStatus ScaleAllTiling(gert::TilingContext* context)
     return ge::GRAPH_SUCCESS;
 }
 
+// A number of every attribute, and of a value behind a list of tensors.
+static ge::graphStatus AnswersTiling(gert::TilingContext* context)
+{
+    const gert::RuntimeAttrs* attrs = context->GetAttrs();
+    AnswersTilingData* tiling = context->GetTilingData<AnswersTilingData>();
+    const auto* rows = attrs->GetListListInt(7);
+    const float numbers[] = {
+        *attrs->GetBool(0) ? 1.0f : 0.0f,
+        static_cast<float>(*attrs->GetInt(1)),
+        *attrs->GetFloat(2),
+        static_cast<float>(std::strlen(attrs->GetStr(3))),
+        static_cast<float>(attrs->GetListInt(4)->GetData()[attrs->GetListInt(4)->GetSize() - 1]),
+        attrs->GetListFloat(5)->GetData()[0],
+        attrs->GetListBool(6)->GetData()[1] ? 1.0f : 0.0f,
+        static_cast<float>(static_cast<const int64_t*>(rows->Get(rows->GetSize() - 1)->GetData())[0]),
+    };
+    const size_t tensors = context->GetIrInputInstanceInfo(0)->GetInstanceNum();
+    std::copy(numbers, numbers + 8, tiling->numbers);
+    tiling->numbers[8] = context->GetInputTensor(tensors)->GetData<int64_t>()[0];
+    context->SetBlockDim(1);
+    return ge::GRAPH_SUCCESS;
+}
+
 static ge::graphStatus FailsTiling(gert::TilingContext* context)
 {
     const std::string how = context->GetAttrs()->GetStr(0);
@@ -102,6 +127,12 @@ static graphStatus SameShapes(gert::InferShapeContext* context)
     for (size_t i = 0; i < context->GetComputeNodeInputNum(); i++) {
         *context->GetOutputShape(i) = *context->GetDynamicInputShape(0, i);
     }
+    return GRAPH_SUCCESS;
+}
+
+static graphStatus AnswersShape(gert::InferShapeContext* context)
+{
+    *context->GetOutputShape(0) = gert::Shape{static_cast<int64_t>(8 + context->GetComputeNodeInputNum())};
     return GRAPH_SUCCESS;
 }
 
@@ -217,4 +248,25 @@ public:
     }
 };
 OP_ADD(ScaleAll, optiling::ScaleAllInfo);
+
+class Answers : public OpDef {
+public:
+    explicit Answers(const char* name) : OpDef(name)
+    {
+        this->Input("x").ParamType(DYNAMIC).DataType({ge::DT_FLOAT});
+        this->Input("shift").ParamType(REQUIRED).DataType({ge::DT_INT64}).ValueDepend(REQUIRED);
+        this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT});
+        this->Attr("flag").Bool(false);
+        this->Attr("number").Int(3);
+        this->Attr("ratio").Float(0.5);
+        this->Attr("word").String("four");
+        this->Attr("numbers").ListInt({1, 2});
+        this->Attr("ratios").ListFloat({0.25f});
+        this->Attr("flags").ListBool({false, true});
+        this->Attr("rows").ListListInt({{1, 2}, {3}});
+        this->SetInferShape(ge::AnswersShape);
+        this->AICore().SetTiling(optiling::AnswersTiling).AddConfig("ascend910b");
+    }
+};
+OP_ADD(Answers);
 }  // namespace ops

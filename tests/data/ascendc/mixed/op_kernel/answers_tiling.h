@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+struct AnswersTilingData {
+    float numbers[9];
+};
