@@ -3,15 +3,13 @@
 #include <atomic>
 #include <cstring>
 
-#include "simd/kernels.h"
+#include "simd/neon_level.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 namespace mco {
-
-const Kernels* neon_kernels();  // simd_neon.cc; null on other processors than aarch64
 
 namespace {
 

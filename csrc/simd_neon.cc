@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "simd/kernels.h"
+#include "simd/neon_level.h"
 
 #if defined(__aarch64__)
 
@@ -18,7 +18,6 @@
 
 namespace mco {
 
-const Kernels* neon_kernels();
 const Kernels* neon_kernels() {
   static const Kernels kernels = make_kernels("neon");
   return &kernels;
@@ -30,7 +29,6 @@ const Kernels* neon_kernels() {
 
 namespace mco {
 
-const Kernels* neon_kernels();
 const Kernels* neon_kernels() { return nullptr; }
 
 }  // namespace mco

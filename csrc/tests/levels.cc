@@ -7,11 +7,8 @@
 #include <cstring>
 #include <vector>
 
-#include "../simd/kernels.h"
+#include "../simd/neon_level.h"
 
-namespace mco {
-const Kernels* neon_kernels();
-}
 using namespace mco;
 
 namespace {
