@@ -32,7 +32,7 @@ ENUMERATORS = re.compile(r"^enum (?:class )?\w+ (?:: \w+ )?\{([^{}]*)\}", re.M)
 CONSTANTS = re.compile(r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b")
 OUTSIDE = {"DTYPE_X", "ORIG_DTYPE_X", "__NPU_ARCH__", "__CCE_AICORE__", "assert", "printf", "AICore"}  # of build()
 BY_BUILD = {"__DAV_C220_VEC__", "__DAV_C220_CUBE__", "ASCENDC_CUBE_ONLY", "__CCE_KT_TEST__", "ASCENDC_CPU_DEBUG"}
-USERS_OWN = {"CeilDiv"}  # kernels define it themselves
+USERS_OWN = {"CeilDiv", "QuantMode"}  # kernels define them themselves
 
 
 def names_of(header: Path) -> set[str]:

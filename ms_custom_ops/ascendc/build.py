@@ -60,12 +60,18 @@ def build(
             *chip_flags(chip),
             *_host_flags(chip, texts.values()),
             *(f"-D{text}" for text in macros),
+            *(("-DMCO_ASC_ONE_ENTRY",) if _one_entry(files, texts.values()) else ()),
             *(() if optimize else ("-O0",)),
         ),
         twice=any(rewrite.splits_by_core(text) for text in texts.values()),
     )
     libraries, cached = compiler.compiled(unit)
     return load(name, libraries, chip, cached=cached, seconds=time.perf_counter() - started)
+
+
+def _one_entry(files: Sequence[Path], texts: Iterable[str]) -> bool:
+    """Whether the other kernels of a source may be left out: no other source calls them, and none is inline already."""
+    return len(files) == 1 and not any(rewrite.has_inline_entry(text) for text in texts)
 
 
 def _host_flags(chip: Soc, texts: Iterable[str]) -> list[str]:

@@ -19,7 +19,8 @@ from ms_custom_ops.ascendc.compile import host_include_folder
 from ms_custom_ops.errors import AscendcBuildError
 
 FLAGS = ("-std=c++17", "-O1", "-g1", "-fPIC", "-pthread", "-fno-strict-aliasing", "-w", "-Wno-narrowing")
-_RUNTIME = ("runtime.cc", "describe.cc", "guard.cc")
+_RUNTIME = "host.cc"  # once for a cache; what it does is done once for a form of a call, so it is built fast
+_RUNTIME_FLAGS = ("-O0",)
 _VARIANTS = 4
 
 
@@ -50,21 +51,22 @@ def build_host(
     AscendcBuildError where a source that is ``needed`` does not compile, or none does: first the user's line at fault,
     then what the compiler said.
     """
-    runtime = [host_include_folder() / "mco_host" / name for name in _RUNTIME]
+    runtime = host_include_folder() / "mco_host" / _RUNTIME
     failed: dict[Path, AscendcBuildError] = {}
 
-    def compiled(unit: tuple[Path, Sequence[Path], Sequence[str]]) -> Path | None:
+    def compiled(source: Path) -> Path | None:
+        if source == runtime:
+            return _object(source, (), (), _RUNTIME_FLAGS)
         try:
-            return _object(*unit)
+            return _object(source, folders, defines)
         except AscendcBuildError as error:
-            if needed(unit[0]) or unit[0] in runtime:
+            if needed(source):
                 raise
-            failed[unit[0]] = error
+            failed[source] = error
             return None
 
     with ThreadPoolExecutor(2) as pool:
-        units = [*((source, folders, defines) for source in sources), *((source, (), ()) for source in runtime)]
-        objects = [made for made in pool.map(compiled, units) if made is not None]
+        objects = [made for made in pool.map(compiled, [runtime, *sources]) if made is not None]
     if failed and len(failed) == len(sources):
         raise failed[sources[0]]
     name = hashlib.sha256(" ".join(str(path) for path in objects).encode()).hexdigest()[:32]
@@ -80,9 +82,9 @@ def build_host(
     return library, failed
 
 
-def _object(source: Path, folders: Sequence[Path], defines: Sequence[str]) -> Path:
+def _object(source: Path, folders: Sequence[Path], defines: Sequence[str], more: Sequence[str] = ()) -> Path:
     """The object of one source, out of the cache where nothing that it includes has changed."""
-    own = (str(source), [str(folder) for folder in folders], list(defines))
+    own = (str(source), [str(folder) for folder in folders], list(defines), list(more))
     folder = compiler.store() / f"host_{hashlib.sha256(repr((own, _flags(), _identity())).encode()).hexdigest()[:32]}"
     for record in _records(folder):
         made = folder / record["object"]
@@ -92,7 +94,7 @@ def _object(source: Path, folders: Sequence[Path], defines: Sequence[str]) -> Pa
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = Path(scratch) / "host.o"
         includes = [f"-I{path}" for path in (source.parent, *folders, host_include_folder())]
-        command = [compiler.compiler(), *_flags(), *(f"-D{text}" for text in defines), *includes]
+        command = [compiler.compiler(), *_flags(), *more, *(f"-D{text}" for text in defines), *includes]
         _run([*command, "-MMD", "-c", str(source), "-o", str(made)], [source], folders)
         files = {str(p): _digest(str(p)) for p in compiler.dependencies(made.with_suffix(".d"))}
         kept = folder / f"{hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()[:16]}.o"

@@ -16,6 +16,9 @@ _SKIP = re.compile(
 _GLOBAL = re.compile(
     r"__global__\s+(?:(?:__\w+__(?:\s*\([^()]*\))?|static|inline|__attribute__\s*\(\(.*?\)\))\s+)*void\s+(\w+)\s*\("
 )
+_INLINE_GLOBAL = re.compile(
+    r"(?:\b(?:inline|__inline__|__force_inline__)\b[^;{}()]*__global__|__global__[^;{}()]*\b(?:inline|__inline__|__force_inline__)\b)"
+)
 _LAUNCH = re.compile(r"<<<")
 _FRAMEWORK = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](?:torch|torch_npu|ATen|c10|pybind11)/[^\n]*', re.M)
 _HOST = re.compile(r"\b(?:at|torch|c10|c10_npu|pybind11)::|\bTORCH_LIBRARY|\bPYBIND11_MODULE")
@@ -35,6 +38,11 @@ def without_comments(text: str) -> str:
 def global_functions(bare: str) -> list[str]:
     """Names of the ``__global__`` functions of a text without comments."""
     return list(dict.fromkeys(_GLOBAL.findall(bare)))
+
+
+def has_inline_entry(text: str) -> bool:
+    """Whether a ``__global__`` function is declared inline, which C++ takes once."""
+    return _INLINE_GLOBAL.search(without_comments(text)) is not None
 
 
 def splits_by_core(text: str) -> bool:

@@ -51,11 +51,11 @@ typedef union mco_asc_value {
 } mco_asc_value;
 
 enum {
-  MCO_ASC_NO_MASK,    // the instruction has none
-  MCO_ASC_COUNT,      // bits[0] elements in all; leaves the mask register full
-  MCO_ASC_NUMBER,     // the first bits[0] lanes of each repeat; in counter mode, elements in all
-  MCO_ASC_BITS,       // bits[1]:bits[0]
-  MCO_ASC_REGISTER,   // what the mask register says
+  MCO_ASC_NO_MASK,   // the instruction has none
+  MCO_ASC_COUNT,     // bits[0] elements in all; leaves the mask register full
+  MCO_ASC_NUMBER,    // the first bits[0] lanes of each repeat; in counter mode, elements in all
+  MCO_ASC_BITS,      // bits[1]:bits[0]
+  MCO_ASC_REGISTER,  // what the mask register says
 };
 
 // An instruction of the table. Where it has a mask, the engine fills mask0, mask1, repeat and mask_kind, and args and
@@ -76,25 +76,25 @@ MCO_ASC_API void mco_asc_issue(const mco_asc_call* call, const mco_asc_operand* 
 // What the core is.
 typedef struct mco_asc_core {
   int32_t is_cube;
-  int32_t block;        // GetBlockIdx
-  int32_t blocks;       // GetBlockNum
-  int32_t sub;          // GetSubBlockIdx
-  int32_t subs;         // GetSubBlockNum
-  int32_t ratio;        // vector cores of a block
-  int32_t arch;         // __NPU_ARCH__
-  int32_t split;        // cube and vector cores are separate
+  int32_t block;   // GetBlockIdx
+  int32_t blocks;  // GetBlockNum
+  int32_t sub;     // GetSubBlockIdx
+  int32_t subs;    // GetSubBlockNum
+  int32_t ratio;   // vector cores of a block
+  int32_t arch;    // __NPU_ARCH__
+  int32_t split;   // cube and vector cores are separate
   uint64_t tiling_key;
-  void* pipe;           // the live TPipe
-  int64_t observed;     // every access is looked at
+  void* pipe;        // the live TPipe
+  int64_t observed;  // every access is looked at
   double deq_scale;
   uint64_t deq_word;
   double pad_value;
-  double acc_value;     // of the last sum
-  double extreme_value; // of the last maximum or minimum, and its index
+  double acc_value;      // of the last sum
+  double extreme_value;  // of the last maximum or minimum, and its index
   int64_t extreme_index;
-  int64_t compacted;    // elements that the last GatherMask kept
-  uint16_t merged[4];   // records that the last MrgSort took from each list
-  void* user[8];        // of the headers
+  int64_t compacted;   // elements that the last GatherMask kept
+  uint16_t merged[4];  // records that the last MrgSort took from each list
+  void* user[8];       // of the headers
 } mco_asc_core;
 MCO_ASC_API mco_asc_core* mco_asc_this_core(const char* call);
 
@@ -126,16 +126,15 @@ enum {
   MCO_ASC_LIBRARY = 16,
   MCO_ASC_ELEMENT_SHIFT = 8
 };
-MCO_ASC_API void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* home, int64_t bytes,
-                                int how);
+MCO_ASC_API void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* home, int64_t bytes, int how);
 // The rows that the library function at hand computes one by one, `columns` of every `pitch` elements; 0: none.
 MCO_ASC_API void mco_asc_rows(int64_t rows, int64_t columns, int64_t pitch);
 // A pointer to these bytes is in the kernel's hands: what it does with them nobody sees.
 MCO_ASC_API void mco_asc_expose(const void* at, const mco_asc_home* home);
 // The GM tensor that an address lies in, or null.
 MCO_ASC_API const mco_asc_home* mco_asc_find_gm(const void* at);
-MCO_ASC_API const mco_asc_home* mco_asc_place(const mco_asc_where* where, int position, int64_t address,
-                                              int64_t bytes, void** at);
+MCO_ASC_API const mco_asc_home* mco_asc_place(const mco_asc_where* where, int position, int64_t address, int64_t bytes,
+                                              void** at);
 MCO_ASC_API uint64_t mco_asc_address(const void* at, const mco_asc_home* home);
 
 // Pipes, queues, buffers: the engine keeps them.
@@ -177,7 +176,7 @@ MCO_ASC_API void mco_asc_cross_wait(const mco_asc_where* where, int id);
 // Waits until the 32-bit word at `at` holds `value`, and leaves 0 there if `take`.
 MCO_ASC_API void mco_asc_wait_word(const mco_asc_where* where, int32_t* at, int32_t value, int take);
 MCO_ASC_API void mco_asc_wake(const int32_t* at);  // a word that others may wait for has changed
-MCO_ASC_API void mco_asc_pause(void);  // lets other cores run
+MCO_ASC_API void mco_asc_pause(void);              // lets other cores run
 
 // Has the cube core of this vector core's block call work(argument), and returns when it has. On a cube core, or where
 // cube and vector are one core, calls it right away. The cube core runs mco_asc_serve, which returns when the vector
@@ -227,14 +226,14 @@ typedef struct mco_asc_launch {
   int32_t check;  // what the kernel does is looked at; every core runs on one thread
   double time_limit;
   int (*poll)(void);
-  int32_t check_values;     // also results that are NaN or saturated
+  int32_t check_values;  // also results that are NaN or saturated
   int32_t check_reserved;
   mco_findings** findings;  // of a checked launch, to be freed; null: they are the error of the launch
 } mco_asc_launch;
 // 0, 1 with a text in err, or 2 when poll stopped it.
 MCO_ASC_API int mco_asc_run(const mco_asc_launch* launch, char* err, size_t errlen);
-// A launch of a program's own: the chip is Ascend910B1, or by its __NPU_ARCH__ Ascend310P3; an error is printed and ends
-// the program.
+// A launch of a program's own: the chip is Ascend910B1, or by its __NPU_ARCH__ Ascend310P3; an error is printed and
+// ends the program.
 MCO_ASC_API void mco_asc_run_alone(void (*entry)(const void* const* args), const void* const* args, int64_t blocks,
                                    int kind, int arch);
 

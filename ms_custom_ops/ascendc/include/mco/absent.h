@@ -12,18 +12,18 @@ constexpr bool never = false;
 namespace AscendC {
 
 // With and without template arguments. A kernel's own function of the name fits better than `...`.
-#define MCO_ASC_ABSENT(NAME, WHY)                                                     \
-  template <class... A>                                                               \
-  inline void NAME(...) {                                                             \
-    static_assert(mco_asc::never<A...>, "AscendC::" #NAME " is not there: " WHY);     \
-  }                                                                                   \
-  template <auto V, auto... Vs>                                                       \
-  inline void NAME(...) {                                                             \
+#define MCO_ASC_ABSENT(NAME, WHY)                                                        \
+  template <class... A>                                                                  \
+  inline void NAME(...) {                                                                \
+    static_assert(mco_asc::never<A...>, "AscendC::" #NAME " is not there: " WHY);        \
+  }                                                                                      \
+  template <auto V, auto... Vs>                                                          \
+  inline void NAME(...) {                                                                \
     static_assert(mco_asc::never<decltype(V)>, "AscendC::" #NAME " is not there: " WHY); \
-  }                                                                                   \
-  template <class A, auto V, auto... Vs>                                              \
-  inline void NAME(...) {                                                             \
-    static_assert(mco_asc::never<A>, "AscendC::" #NAME " is not there: " WHY);        \
+  }                                                                                      \
+  template <class A, auto V, auto... Vs>                                                 \
+  inline void NAME(...) {                                                                \
+    static_assert(mco_asc::never<A>, "AscendC::" #NAME " is not there: " WHY);           \
   }
 
 #define MCO_ASC_ON_950(NAME) MCO_ASC_ABSENT(NAME, "it exists on Ascend950 alone; accepted: calls of 910B, 910_93, 310P")
@@ -44,7 +44,8 @@ MCO_ASC_ON_950(MulsCast)
 MCO_ASC_ON_950(Fma)
 #undef MCO_ASC_ON_950
 
-#define MCO_ASC_NOT_YET(NAME) MCO_ASC_ABSENT(NAME, "no public kernel was found that uses it; see docs/ascendc.md for what is")
+#define MCO_ASC_NOT_YET(NAME) \
+  MCO_ASC_ABSENT(NAME, "no public kernel was found that uses it; see docs/ascendc.md for what is")
 MCO_ASC_NOT_YET(DropOut)
 MCO_ASC_NOT_YET(BatchNorm)
 MCO_ASC_NOT_YET(DeepNorm)

@@ -112,8 +112,9 @@ namespace mco_asc {
 template <class T>
 inline void scatter(Where where, const Lanes& lanes, const LocalTensor<T>& dst, const LocalTensor<T>& src,
                     const LocalTensor<uint32_t>& offset, uint32_t base, int64_t repeat_stride) {
-  static_assert(one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>,
-                "AscendC::Scatter: the type is not accepted; accepted: half, int16_t, uint16_t, int32_t, uint32_t, float");
+  static_assert(
+      one_of<T, half, int16_t, uint16_t, int32_t, uint32_t, float>,
+      "AscendC::Scatter: the type is not accepted; accepted: half, int16_t, uint16_t, int32_t, uint32_t, float");
   static_assert(__NPU_ARCH__ != 2201 || sizeof(T) == 0,
                 "AscendC::Scatter is not there on 910B and 910_93; accepted: Ascend310P, or SetValue and moves to GM");
   issue(Op::vscatter, where.of("Scatter"), lanes, {operand(dst), operand(src), operand(offset)},

@@ -60,11 +60,13 @@ void cast_int4(const mco_asc_where& where, const LocalTensor<int4b_t>& dst, cons
 
 namespace AscendC {
 
-#define MCO_ASC_CAN_CAST(D, S) \
-  static_assert(mco_asc::can_cast<D, S>, "AscendC::Cast: this pair of types is not accepted; accepted: half to int4b_t, " \
-                "int8_t, uint8_t, int16_t, int32_t, float; float to half, bfloat16_t, int16_t, int32_t, int64_t, float; "  \
-                "bfloat16_t to float, int32_t; int4b_t, int8_t, uint8_t to half; int16_t to half, float; int32_t to "      \
-                "float, half, int16_t, int64_t; int64_t to int32_t, float")
+#define MCO_ASC_CAN_CAST(D, S)                                                                                  \
+  static_assert(                                                                                                \
+      mco_asc::can_cast<D, S>,                                                                                  \
+      "AscendC::Cast: this pair of types is not accepted; accepted: half to int4b_t, "                          \
+      "int8_t, uint8_t, int16_t, int32_t, float; float to half, bfloat16_t, int16_t, int32_t, int64_t, float; " \
+      "bfloat16_t to float, int32_t; int4b_t, int8_t, uint8_t to half; int16_t to half, float; int32_t to "     \
+      "float, half, int16_t, int64_t; int64_t to int32_t, float")
 
 template <class D, class S>
 inline void Cast(const LocalTensor<D>& dst, const LocalTensor<S>& src, const RoundMode& mode, const uint32_t count,

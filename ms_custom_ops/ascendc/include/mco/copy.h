@@ -157,10 +157,10 @@ template <class T>
 inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const Nd2NzParams& p,
                      mco_asc::Where where = mco_asc::Where::here()) {
   using mco_asc::integer;
-  mco_asc::issue(mco_asc::Op::nd2nz, where.of("DataCopy"), {mco_asc::operand(dst), mco_asc::operand(src)},
-                 {integer(p.ndNum), integer(p.nValue), integer(p.dValue), integer(p.srcNdMatrixStride),
-                  integer(p.srcDValue), integer(p.dstNzC0Stride), integer(p.dstNzNStride),
-                  integer(p.dstNzMatrixStride)});
+  mco_asc::issue(
+      mco_asc::Op::nd2nz, where.of("DataCopy"), {mco_asc::operand(dst), mco_asc::operand(src)},
+      {integer(p.ndNum), integer(p.nValue), integer(p.dValue), integer(p.srcNdMatrixStride), integer(p.srcDValue),
+       integer(p.dstNzC0Stride), integer(p.dstNzNStride), integer(p.dstNzMatrixStride)});
 }
 
 // Value that completes rows of DataCopyPad where isPad is false.
@@ -179,8 +179,9 @@ inline void pad_in(const mco_asc_where& where, const LocalTensor<T>& dst, const 
                    mco_asc_value value, bool floats) {
   if (!count || !bytes) return;
   const int64_t size = int64_t(sizeof(T)), block = 32;
-  if (bytes % size) mco_asc_fault(&where, "blockLen is %lld bytes; accepted: whole elements of %lld", (long long)bytes,
-                                  (long long)size);
+  if (bytes % size)
+    mco_asc_fault(&where, "blockLen is %lld bytes; accepted: whole elements of %lld", (long long)bytes,
+                  (long long)size);
   if (left * size > block || right * size > block) {
     mco_asc_fault(&where, "%lld and %lld elements of padding; accepted: 32 bytes at most on each side", (long long)left,
                   (long long)right);
@@ -189,9 +190,10 @@ inline void pad_in(const mco_asc_where& where, const LocalTensor<T>& dst, const 
   const int64_t rest = (filled - left * size - bytes) / size;  // elements behind a row
   // The engine writes zeros up to the next block; the dummies are asked for as padding on the right.
   if (pads) {
-    issue(Op::data_move_pad, where, {operand(dst), operand(src)},
-          {integer(count), integer(bytes), integer(src_gap), integer(32 * dst_gap), integer(left), integer(rest), value},
-          {}, floats ? uint16_t(1 << 6) : uint16_t(0));
+    issue(
+        Op::data_move_pad, where, {operand(dst), operand(src)},
+        {integer(count), integer(bytes), integer(src_gap), integer(32 * dst_gap), integer(left), integer(rest), value},
+        {}, floats ? uint16_t(1 << 6) : uint16_t(0));
     return;
   }
   if (!rest) {

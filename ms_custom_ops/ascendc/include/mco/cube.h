@@ -12,7 +12,12 @@ struct LoadData2DParams {
   LoadData2DParams() = default;
   LoadData2DParams(uint16_t start, uint8_t repeat, uint16_t src, uint8_t sid, uint16_t gap, bool transpose,
                    uint8_t mode)
-      : startIndex(start), repeatTimes(repeat), srcStride(src), sid(sid), dstGap(gap), ifTranspose(transpose),
+      : startIndex(start),
+        repeatTimes(repeat),
+        srcStride(src),
+        sid(sid),
+        dstGap(gap),
+        ifTranspose(transpose),
         addrMode(mode) {}
   uint16_t startIndex = 0;
   uint8_t repeatTimes = 0;
@@ -44,9 +49,23 @@ struct LoadData3DParamsV1 {
                      int16_t left, int16_t top, uint8_t strideW, uint8_t strideH, uint8_t filterW, uint8_t filterH,
                      uint8_t dilationW, uint8_t dilationH, uint8_t jump, uint8_t mode, uint8_t repeat, uint8_t c,
                      T value)
-      : l1H(h), l1W(w), c1Index(c1), fetchFilterW(fetchW), fetchFilterH(fetchH), leftTopW(left), leftTopH(top),
-        strideW(strideW), strideH(strideH), filterW(filterW), filterH(filterH), dilationFilterW(dilationW),
-        dilationFilterH(dilationH), jumpStride(jump), repeatMode(mode), repeatTime(repeat), cSize(c),
+      : l1H(h),
+        l1W(w),
+        c1Index(c1),
+        fetchFilterW(fetchW),
+        fetchFilterH(fetchH),
+        leftTopW(left),
+        leftTopH(top),
+        strideW(strideW),
+        strideH(strideH),
+        filterW(filterW),
+        filterH(filterH),
+        dilationFilterW(dilationW),
+        dilationFilterH(dilationH),
+        jumpStride(jump),
+        repeatMode(mode),
+        repeatTime(repeat),
+        cSize(c),
         padValue(value) {
     for (int i = 0; i < 4; ++i) padList[i] = pads[i];
   }
@@ -66,10 +85,25 @@ struct LoadData3DParamsV2 {
                      uint16_t kStart, uint16_t mStart, uint8_t strideW, uint8_t strideH, uint8_t filterW,
                      uint8_t filterH, uint8_t dilationW, uint8_t dilationH, bool transpose, bool smallK, T value,
                      bool sizeW = false, bool sizeH = false, bool fMatrix = false)
-      : l1H(h), l1W(w), channelSize(channels), kExtension(k), mExtension(m), kStartPt(kStart), mStartPt(mStart),
-        strideW(strideW), strideH(strideH), filterW(filterW), filterH(filterH), dilationFilterW(dilationW),
-        dilationFilterH(dilationH), enTranspose(transpose), enSmallK(smallK), padValue(value), filterSizeW(sizeW),
-        filterSizeH(sizeH), fMatrixCtrl(fMatrix) {
+      : l1H(h),
+        l1W(w),
+        channelSize(channels),
+        kExtension(k),
+        mExtension(m),
+        kStartPt(kStart),
+        mStartPt(mStart),
+        strideW(strideW),
+        strideH(strideH),
+        filterW(filterW),
+        filterH(filterH),
+        dilationFilterW(dilationW),
+        dilationFilterH(dilationH),
+        enTranspose(transpose),
+        enSmallK(smallK),
+        padValue(value),
+        filterSizeW(sizeW),
+        filterSizeH(sizeH),
+        fMatrixCtrl(fMatrix) {
     for (int i = 0; i < 4; ++i) padList[i] = pads[i];
   }
   uint8_t padList[4] = {};  // left, right, top, bottom
@@ -90,9 +124,14 @@ enum class FmatrixMode : uint8_t { FMATRIX_LEFT, FMATRIX_RIGHT };
 
 struct MmadParams {
   MmadParams() = default;
-  MmadParams(uint16_t m, uint16_t n, uint16_t k, bool bias, int32_t offset, bool sparse, bool winogradA,
-             bool winogradB)
-      : m(m), n(n), k(k), isBias(bias), fmOffset(offset), enSsparse(sparse), enWinogradA(winogradA),
+  MmadParams(uint16_t m, uint16_t n, uint16_t k, bool bias, int32_t offset, bool sparse, bool winogradA, bool winogradB)
+      : m(m),
+        n(n),
+        k(k),
+        isBias(bias),
+        fmOffset(offset),
+        enSsparse(sparse),
+        enWinogradA(winogradA),
         enWinogradB(winogradB) {}
   MmadParams(uint16_t m, uint16_t n, uint16_t k, uint8_t unit, bool source, bool init)
       : m(m), n(n), k(k), unitFlag(unit), cmatrixSource(source), cmatrixInitVal(init) {}
@@ -102,8 +141,8 @@ struct MmadParams {
   bool enSsparse = false, enWinogradA = false, enWinogradB = false;
   uint8_t unitFlag = 0;
   bool kDirectionAlign = false;
-  bool cmatrixSource = false;   // without a zero start: C begins as the bias table, not as L0C
-  bool cmatrixInitVal = true;   // C begins as zeros
+  bool cmatrixSource = false;  // without a zero start: C begins as the bias table, not as L0C
+  bool cmatrixInitVal = true;  // C begins as zeros
 };
 
 template <class T>
@@ -173,9 +212,8 @@ inline void load2d(const mco_asc_where& where, const AscendC::LocalTensor<T>& ds
 }
 
 template <class T>
-inline void load3d(const mco_asc_where& where, const AscendC::LocalTensor<T>& dst,
-                   const AscendC::LocalTensor<T>& src, const AscendC::LoadData3DParamsV2<T>& p,
-                   const AscendC::IsResetLoad3dConfig& config) {
+inline void load3d(const mco_asc_where& where, const AscendC::LocalTensor<T>& dst, const AscendC::LocalTensor<T>& src,
+                   const AscendC::LoadData3DParamsV2<T>& p, const AscendC::IsResetLoad3dConfig& config) {
   note<USES_CUBE>();
   CubeState& state = cube_state();
   Image image = p.fMatrixCtrl ? state.right : state.left;
@@ -187,13 +225,15 @@ inline void load3d(const mco_asc_where& where, const AscendC::LocalTensor<T>& ds
     mco_asc_fault(&where, "dst is not in A2 or B2; accepted: a tensor of L0A or L0B");
   }
   issue(Op::load3dv2, where, {cube_operand(dst), cube_operand(src)},
-        {integer(p.channelSize), integer(p.kExtension), integer(p.mExtension), integer(p.kStartPt),
-         integer(p.mStartPt), integer(image.pads[0]), integer(image.pads[1]), integer(image.pads[2]),
-         integer(image.pads[3]), integer(image.h), integer(image.w), integer(p.strideW), integer(p.strideH),
-         integer(p.filterW + 256 * p.filterSizeW), integer(p.filterH + 256 * p.filterSizeH),
-         integer(p.dilationFilterW), integer(p.dilationFilterH),
-         is_real<T> ? real(padding) : integer(int64_t(padding))},
-        {b ? 1 : p.enTranspose ? 2 : 0}, is_real<T> ? uint32_t(1u << 17) : 0u);
+        {integer(p.channelSize), integer(p.kExtension), integer(p.mExtension), integer(p.kStartPt), integer(p.mStartPt),
+         integer(image.pads[0]), integer(image.pads[1]), integer(image.pads[2]), integer(image.pads[3]),
+         integer(image.h), integer(image.w), integer(p.strideW), integer(p.strideH),
+         integer(p.filterW + 256 * p.filterSizeW), integer(p.filterH + 256 * p.filterSizeH), integer(p.dilationFilterW),
+         integer(p.dilationFilterH), is_real<T> ? real(padding) : integer(int64_t(padding))},
+        {b               ? 1
+         : p.enTranspose ? 2
+                         : 0},
+        is_real<T> ? uint32_t(1u << 17) : 0u);
 }
 
 template <class C, class A, class B>
@@ -255,22 +295,36 @@ inline void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src,
 }
 template <class T>
 inline void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src,
-                     const LoadData3DParamsV1<mco_asc::same_t<T>>& p,
-                     mco_asc::Where where = mco_asc::Where::here()) {
+                     const LoadData3DParamsV1<mco_asc::same_t<T>>& p, mco_asc::Where where = mco_asc::Where::here()) {
   using mco_asc::integer;
   mco_asc::note<mco_asc::USES_CUBE>();
   const mco_asc_where here = where.of("LoadData");
   const int x = p.leftTopW + p.padList[0], y = p.leftTopH + p.padList[2];
   if (x < 0 || y < 0) {
-    mco_asc_fault(&here, "leftTopW, leftTopH are %d, %d; accepted: from -%d, -%d", p.leftTopW, p.leftTopH,
-                  p.padList[0], p.padList[2]);
+    mco_asc_fault(&here, "leftTopW, leftTopH are %d, %d; accepted: from -%d, -%d", p.leftTopW, p.leftTopH, p.padList[0],
+                  p.padList[2]);
   }
   mco_asc::issue(mco_asc::Op::load3dv1, here, {mco_asc::cube_operand(dst), mco_asc::cube_operand(src)},
-                 {integer(p.c1Index), integer(p.fetchFilterW), integer(p.fetchFilterH), integer(x), integer(y),
-                  integer(p.padList[0]), integer(p.padList[1]), integer(p.padList[2]), integer(p.padList[3]),
-                  integer(p.l1H), integer(p.l1W), integer(p.strideW), integer(p.strideH), integer(p.filterW),
-                  integer(p.filterH), integer(p.dilationFilterW), integer(p.dilationFilterH), integer(p.jumpStride),
-                  integer(p.repeatTime), mco_asc::scalar(p.padValue)},
+                 {integer(p.c1Index),
+                  integer(p.fetchFilterW),
+                  integer(p.fetchFilterH),
+                  integer(x),
+                  integer(y),
+                  integer(p.padList[0]),
+                  integer(p.padList[1]),
+                  integer(p.padList[2]),
+                  integer(p.padList[3]),
+                  integer(p.l1H),
+                  integer(p.l1W),
+                  integer(p.strideW),
+                  integer(p.strideH),
+                  integer(p.filterW),
+                  integer(p.filterH),
+                  integer(p.dilationFilterW),
+                  integer(p.dilationFilterH),
+                  integer(p.jumpStride),
+                  integer(p.repeatTime),
+                  mco_asc::scalar(p.padValue)},
                  {p.repeatMode}, mco_asc::is_real<T> ? 1u << 19 : 0u);
 }
 
@@ -282,9 +336,9 @@ inline void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T
   mco_asc::note<mco_asc::USES_CUBE>();
   const mco_asc_where here = where.of("LoadDataWithTranspose");
   if (p.addrMode) mco_asc_fault(&here, "addrMode is %d; accepted: 0", p.addrMode);
-  mco_asc::issue(mco_asc::Op::load2d_square, here, {mco_asc::cube_operand(dst), mco_asc::cube_operand(src)},
-                 {integer(p.startIndex), integer(p.repeatTimes), integer(p.srcStride), integer(p.dstGap),
-                  integer(p.dstFracGap)});
+  mco_asc::issue(
+      mco_asc::Op::load2d_square, here, {mco_asc::cube_operand(dst), mco_asc::cube_operand(src)},
+      {integer(p.startIndex), integer(p.repeatTimes), integer(p.srcStride), integer(p.dstGap), integer(p.dstFracGap)});
 }
 
 inline void SetFmatrix(uint16_t l1H, uint16_t l1W, const uint8_t padList[4],
@@ -330,10 +384,10 @@ inline void InitConstValue(const LocalTensor<T>& dst, const InitConstValueParams
   mco_asc::note<mco_asc::USES_CUBE>();
   const auto position = TPosition(dst.GetPosition());
   const int64_t unit = position == TPosition::A2 || position == TPosition::B2 ? 16 : 1;
-  mco_asc::issue(mco_asc::Op::fill_blocks, where.of("InitConstValue"), {mco_asc::cube_operand(dst)},
-                 {integer(p.repeatTimes), integer(p.blockNum * unit), integer(p.dstGap * unit),
-                  mco_asc::scalar(p.initValue)},
-                 {}, mco_asc::is_real<T> ? 1u << 3 : 0u);
+  mco_asc::issue(
+      mco_asc::Op::fill_blocks, where.of("InitConstValue"), {mco_asc::cube_operand(dst)},
+      {integer(p.repeatTimes), integer(p.blockNum * unit), integer(p.dstGap * unit), mco_asc::scalar(p.initValue)}, {},
+      mco_asc::is_real<T> ? 1u << 3 : 0u);
 }
 template <class T>
 inline void Fill(const LocalTensor<T>& dst, const InitConstValueParams<mco_asc::same_t<T>>& p,

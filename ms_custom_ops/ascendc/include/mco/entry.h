@@ -14,14 +14,14 @@ namespace mco_asc {
 template <class T>
 constexpr mco_asc_argument argument_of() {
   using U = std::remove_cv_t<std::remove_reference_t<T>>;
-  const char kind = std::is_pointer<U>::value                    ? 'p'
-                    : std::is_same<U, half>::value               ? 'h'
-                    : std::is_same<U, bfloat16_t>::value         ? 'b'
-                    : std::is_floating_point<U>::value           ? 'f'
-                    : std::is_unsigned<U>::value                 ? 'u'
-                    : std::is_integral<U>::value                 ? 'i'
-                    : std::is_enum<U>::value                     ? 'i'
-                                                                 : 's';
+  const char kind = std::is_pointer<U>::value            ? 'p'
+                    : std::is_same<U, half>::value       ? 'h'
+                    : std::is_same<U, bfloat16_t>::value ? 'b'
+                    : std::is_floating_point<U>::value   ? 'f'
+                    : std::is_unsigned<U>::value         ? 'u'
+                    : std::is_integral<U>::value         ? 'i'
+                    : std::is_enum<U>::value             ? 'i'
+                                                         : 's';
   return {kind, uint32_t(sizeof(U))};
 }
 
@@ -53,22 +53,22 @@ const mco_asc_entry_info* info_of(void (*)(A...), void (*entry)(const void* cons
 }  // namespace mco_asc
 
 // assert() and abort() of a kernel end the kernel.
-#define MCO_ASC_ENDINGS                                                                                \
-  extern "C" void mco_asc_assert(const char* what, const char* file, unsigned line, const char*)       \
-      __asm__("__assert_fail");                                                                        \
-  extern "C" void mco_asc_assert(const char* what, const char* file, unsigned line, const char*) {     \
-    const mco_asc_where where = {"assert", file, line};                                                \
-    mco_asc_fault(&where, "%s does not hold", what);                                                   \
-  }                                                                                                    \
-  extern "C" void mco_asc_abort() __asm__("abort");                                                    \
-  extern "C" void mco_asc_abort() {                                                                    \
-    const mco_asc_where where = {"abort", nullptr, 0};                                                 \
-    mco_asc_fault(&where, "called by the kernel");                                                     \
+#define MCO_ASC_ENDINGS                                                                            \
+  extern "C" void mco_asc_assert(const char* what, const char* file, unsigned line,                \
+                                 const char*) __asm__("__assert_fail");                            \
+  extern "C" void mco_asc_assert(const char* what, const char* file, unsigned line, const char*) { \
+    const mco_asc_where where = {"assert", file, line};                                            \
+    mco_asc_fault(&where, "%s does not hold", what);                                               \
+  }                                                                                                \
+  extern "C" void mco_asc_abort() __asm__("abort");                                                \
+  extern "C" void mco_asc_abort() {                                                                \
+    const mco_asc_where where = {"abort", nullptr, 0};                                             \
+    mco_asc_fault(&where, "called by the kernel");                                                 \
   }
 
-#define MCO_ASC_ENTRY(...)                                                                             \
-  static void mco_asc_call_entry(const void* const* args) { mco_asc::call(&__VA_ARGS__, args); }       \
-  extern "C" MCO_ASC_API const mco_asc_entry_info* mco_asc_entry() {                                   \
-    return mco_asc::info_of(&__VA_ARGS__, mco_asc_call_entry);                                         \
-  }                                                                                                    \
+#define MCO_ASC_ENTRY(...)                                                                       \
+  static void mco_asc_call_entry(const void* const* args) { mco_asc::call(&__VA_ARGS__, args); } \
+  extern "C" MCO_ASC_API const mco_asc_entry_info* mco_asc_entry() {                             \
+    return mco_asc::info_of(&__VA_ARGS__, mco_asc_call_entry);                                   \
+  }                                                                                              \
   MCO_ASC_ENDINGS

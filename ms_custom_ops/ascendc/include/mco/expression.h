@@ -23,11 +23,13 @@ inline Expression<R, T, F> expression(const LocalTensor<T>& a, const LocalTensor
 
 namespace AscendC {
 
-#define MCO_ASC_OPERATOR(SYMBOL, CALL)                                                                           \
-  template <class T>                                                                                             \
-  inline auto operator SYMBOL(const LocalTensor<T>& a, const LocalTensor<T>& b) {                                \
-    return mco_asc::expression<T>(a, b, [](const LocalTensor<T>& dst, const LocalTensor<T>& x,                   \
-                                           const LocalTensor<T>& y) { CALL(dst, x, y, int32_t(dst.GetSize())); }); \
+#define MCO_ASC_OPERATOR(SYMBOL, CALL)                                                                              \
+  template <class T>                                                                                                \
+  inline auto operator SYMBOL(const LocalTensor<T>& a, const LocalTensor<T>& b) {                                   \
+    return mco_asc::expression<T>(a, b,                                                                             \
+                                  [](const LocalTensor<T>& dst, const LocalTensor<T>& x, const LocalTensor<T>& y) { \
+                                    CALL(dst, x, y, int32_t(dst.GetSize()));                                        \
+                                  });                                                                               \
   }
 MCO_ASC_OPERATOR(+, Add)
 MCO_ASC_OPERATOR(-, Sub)
@@ -37,13 +39,13 @@ MCO_ASC_OPERATOR(&, And)
 MCO_ASC_OPERATOR(|, Or)
 #undef MCO_ASC_OPERATOR
 
-#define MCO_ASC_OPERATOR(SYMBOL, MODE)                                                                           \
-  template <class T>                                                                                             \
-  inline auto operator SYMBOL(const LocalTensor<T>& a, const LocalTensor<T>& b) {                                \
-    return mco_asc::expression<uint8_t>(                                                                         \
-        a, b, [](const LocalTensor<uint8_t>& dst, const LocalTensor<T>& x, const LocalTensor<T>& y) {            \
-          Compare(dst, x, y, CMPMODE::MODE, x.GetSize());                                                        \
-        });                                                                                                      \
+#define MCO_ASC_OPERATOR(SYMBOL, MODE)                                                                \
+  template <class T>                                                                                  \
+  inline auto operator SYMBOL(const LocalTensor<T>& a, const LocalTensor<T>& b) {                     \
+    return mco_asc::expression<uint8_t>(                                                              \
+        a, b, [](const LocalTensor<uint8_t>& dst, const LocalTensor<T>& x, const LocalTensor<T>& y) { \
+          Compare(dst, x, y, CMPMODE::MODE, x.GetSize());                                             \
+        });                                                                                           \
   }
 MCO_ASC_OPERATOR(<, LT)
 MCO_ASC_OPERATOR(>, GT)

@@ -20,8 +20,16 @@ struct FixpipeParamsV220 {
       : nSize(n), mSize(m), srcStride(src), dstStride(dst), reluEn(relu) {}
   FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t src, uint32_t dst, bool relu, QuantMode_t mode, int64_t scale,
                     uint16_t matrices, uint16_t srcNd, uint16_t dstNd)
-      : nSize(n), mSize(m), srcStride(src), dstStride(dst), quantPre(mode), deqScalar(uint64_t(scale)),
-        ndNum(matrices), srcNdStride(srcNd), dstNdStride(dstNd), reluEn(relu) {}
+      : nSize(n),
+        mSize(m),
+        srcStride(src),
+        dstStride(dst),
+        quantPre(mode),
+        deqScalar(uint64_t(scale)),
+        ndNum(matrices),
+        srcNdStride(srcNd),
+        dstNdStride(dstNd),
+        reluEn(relu) {}
   FixpipeParamsV220(uint16_t n, uint16_t m, uint16_t src, uint32_t dst, bool relu, QuantMode_t mode, int64_t scale,
                     uint16_t matrices, uint16_t srcNd, uint16_t dstNd, uint8_t unit)
       : FixpipeParamsV220(n, m, src, dst, relu, mode, scale, matrices, srcNd, dstNd) {
@@ -72,7 +80,13 @@ struct DataCopyCO12DstParams {
   DataCopyCO12DstParams() = default;
   DataCopyCO12DstParams(uint16_t n, uint16_t m, uint32_t dst, uint16_t src, QuantMode_t mode, uint8_t relu, bool split,
                         bool nz2nd)
-      : nSize(n), mSize(m), dstStride(dst), srcStride(src), quantPre(mode), reluPre(relu), channelSplit(split),
+      : nSize(n),
+        mSize(m),
+        dstStride(dst),
+        srcStride(src),
+        quantPre(mode),
+        reluPre(relu),
+        channelSplit(split),
         nz2ndEn(nz2nd) {}
   uint8_t sid = 0;
   uint16_t nSize = 0, mSize = 0;
@@ -99,8 +113,13 @@ struct Nz2NdParamsFull {
   Nz2NdParamsFull() = default;
   Nz2NdParamsFull(uint16_t matrices, uint16_t rows, uint16_t columns, uint16_t srcMatrix, uint16_t srcColumn,
                   uint16_t dstRow, uint16_t dstMatrix)
-      : ndNum(matrices), nValue(rows), dValue(columns), srcNdMatrixStride(srcMatrix), srcNStride(srcColumn),
-        dstDStride(dstRow), dstNdMatrixStride(dstMatrix) {}
+      : ndNum(matrices),
+        nValue(rows),
+        dValue(columns),
+        srcNdMatrixStride(srcMatrix),
+        srcNStride(srcColumn),
+        dstDStride(dstRow),
+        dstNdMatrixStride(dstMatrix) {}
   uint16_t ndNum = 0, nValue = 0, dValue = 0, srcNdMatrixStride = 0, srcNStride = 0, dstDStride = 0,
            dstNdMatrixStride = 0;
 };
@@ -151,7 +170,8 @@ inline void l0c_out(const mco_asc_where& where, const D& dst, const AscendC::Loc
                 "AscendC::Fixpipe: the type of the source is not accepted; accepted: float, int32_t");
   if (!p.n || !p.m) return;
   const int how = quant_of<T, U>(where, mode);
-  if (how == 2 && !words) mco_asc_fault(&where, "a scale for each column without their tensor; accepted: one of uint64_t");
+  if (how == 2 && !words)
+    mco_asc_fault(&where, "a scale for each column without their tensor; accepted: one of uint64_t");
   const int64_t width = p.rows ? 0 : sizeof(T) == 1 ? 32 : p.split ? 8 : 16;
   if (!p.rows && p.n % 16) mco_asc_fault(&where, "nSize is %lld; accepted: a multiple of 16", (long long)p.n);
   if (p.split && sizeof(T) != 4) mco_asc_fault(&where, "channel split of %d bytes; accepted: float", int(sizeof(T)));
@@ -168,11 +188,11 @@ inline void fixpipe(const mco_asc_where& where, const D& dst, const AscendC::Loc
   if (p.nSize && p.mSize && !p.dstStride) mco_asc_fault(&where, "dstStride is 0; accepted: 1 or more");
   if (rows && p.mSize > 8192) mco_asc_fault(&where, "mSize is %d row by row; accepted: 0 to 8192", p.mSize);
   const int64_t unit = rows ? int64_t(sizeof(T)) : 32;
-  l0c_out<D, T, U>(where, dst, src,
-                   {rows ? p.ndNum : 1, p.mSize, p.nSize, 16 * int64_t(sizeof(U)) * p.srcStride,
-                    1024 * int64_t(p.srcNdStride), unit * p.dstStride, int64_t(sizeof(T)) * p.dstNdStride, rows,
-                    p.isChannelSplit, p.reluEn},
-                   p.quantPre, p.deqScalar, words);
+  l0c_out<D, T, U>(
+      where, dst, src,
+      {rows ? p.ndNum : 1, p.mSize, p.nSize, 16 * int64_t(sizeof(U)) * p.srcStride, 1024 * int64_t(p.srcNdStride),
+       unit * p.dstStride, int64_t(sizeof(T)) * p.dstNdStride, rows, p.isChannelSplit, p.reluEn},
+      p.quantPre, p.deqScalar, words);
 }
 
 constexpr bool row_major(const AscendC::FixpipeConfig& config) {
@@ -186,7 +206,8 @@ inline void fixpipe_2023(const mco_asc_where& where, const D& dst, const AscendC
   const bool rows = p.nz2ndParams.nz2ndEn;
   const int64_t stride = (burst + 256 * size - 1) / (256 * size) * 256 * size + 256 * size * p.srcStride;
   const int64_t n = rows ? p.nz2ndParams.originalNSize : 16 * int64_t(p.cburstNum);
-  const int64_t pitch = rows ? int64_t(sizeof(T)) * p.dstStride : 16 * m * int64_t(sizeof(T)) + 32 * int64_t(p.dstStride);
+  const int64_t pitch =
+      rows ? int64_t(sizeof(T)) * p.dstStride : 16 * m * int64_t(sizeof(T)) + 32 * int64_t(p.dstStride);
   l0c_out<D, T, U>(where, dst, src,
                    {rows ? p.nz2ndParams.ndNum : 1, m, n, stride, 1024 * int64_t(p.nz2ndParams.srcNdStride), pitch,
                     int64_t(sizeof(T)) * p.nz2ndParams.dstNdStride, rows, false, p.reluEn},
@@ -212,31 +233,31 @@ inline void co12dst(const mco_asc_where& where, const D& dst, const AscendC::Loc
 
 namespace AscendC {
 
-#define MCO_ASC_FIXPIPE(TENSOR)                                                                                       \
-  template <class T, class U, const FixpipeConfig& config = CFG_ROW_MAJOR>                                            \
-  inline void Fixpipe(const TENSOR<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p,                    \
-                      mco_asc::Where where = mco_asc::Where::here()) {                                                \
+#define MCO_ASC_FIXPIPE(TENSOR)                                                                                    \
+  template <class T, class U, const FixpipeConfig& config = CFG_ROW_MAJOR>                                         \
+  inline void Fixpipe(const TENSOR<T>& dst, const LocalTensor<U>& src, const FixpipeParamsV220& p,                 \
+                      mco_asc::Where where = mco_asc::Where::here()) {                                             \
     mco_asc::fixpipe<TENSOR<T>, T, U>(where.of("Fixpipe"), dst, src, p, mco_asc::row_major(config), nullptr);      \
-  }                                                                                                                   \
-  template <class T, class U, const FixpipeConfig& config = CFG_ROW_MAJOR>                                            \
-  inline void Fixpipe(const TENSOR<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& scales,           \
-                      const FixpipeParamsV220& p, mco_asc::Where where = mco_asc::Where::here()) {                    \
+  }                                                                                                                \
+  template <class T, class U, const FixpipeConfig& config = CFG_ROW_MAJOR>                                         \
+  inline void Fixpipe(const TENSOR<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& scales,        \
+                      const FixpipeParamsV220& p, mco_asc::Where where = mco_asc::Where::here()) {                 \
     mco_asc::fixpipe<TENSOR<T>, T, U>(where.of("Fixpipe"), dst, src, p, mco_asc::row_major(config), &scales);      \
-  }                                                                                                                   \
-  template <class T, class U>                                                                                         \
-  inline void Fixpipe(const TENSOR<T>& dst, const LocalTensor<U>& src, const FixpipeParams<mco_asc::same_t<U>>& p,    \
-                      mco_asc::Where where = mco_asc::Where::here()) {                                                \
-    mco_asc::fixpipe_2023<TENSOR<T>, T, U>(where.of("Fixpipe"), dst, src, p, nullptr);                                \
-  }                                                                                                                   \
-  template <class T, class U>                                                                                         \
-  inline void Fixpipe(const TENSOR<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& scales,           \
-                      const FixpipeParams<mco_asc::same_t<U>>& p, mco_asc::Where where = mco_asc::Where::here()) {    \
-    mco_asc::fixpipe_2023<TENSOR<T>, T, U>(where.of("Fixpipe"), dst, src, p, &scales);                                \
-  }                                                                                                                   \
-  template <class T, class U>                                                                                         \
-  inline void DataCopy(const TENSOR<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& p,               \
-                       mco_asc::Where where = mco_asc::Where::here()) {                                               \
-    mco_asc::co12dst<TENSOR<T>, T, U>(where.of("DataCopy"), dst, src, p);                                             \
+  }                                                                                                                \
+  template <class T, class U>                                                                                      \
+  inline void Fixpipe(const TENSOR<T>& dst, const LocalTensor<U>& src, const FixpipeParams<mco_asc::same_t<U>>& p, \
+                      mco_asc::Where where = mco_asc::Where::here()) {                                             \
+    mco_asc::fixpipe_2023<TENSOR<T>, T, U>(where.of("Fixpipe"), dst, src, p, nullptr);                             \
+  }                                                                                                                \
+  template <class T, class U>                                                                                      \
+  inline void Fixpipe(const TENSOR<T>& dst, const LocalTensor<U>& src, const LocalTensor<uint64_t>& scales,        \
+                      const FixpipeParams<mco_asc::same_t<U>>& p, mco_asc::Where where = mco_asc::Where::here()) { \
+    mco_asc::fixpipe_2023<TENSOR<T>, T, U>(where.of("Fixpipe"), dst, src, p, &scales);                             \
+  }                                                                                                                \
+  template <class T, class U>                                                                                      \
+  inline void DataCopy(const TENSOR<T>& dst, const LocalTensor<U>& src, const DataCopyCO12DstParams& p,            \
+                       mco_asc::Where where = mco_asc::Where::here()) {                                            \
+    mco_asc::co12dst<TENSOR<T>, T, U>(where.of("DataCopy"), dst, src, p);                                          \
   }
 MCO_ASC_FIXPIPE(GlobalTensor)
 MCO_ASC_FIXPIPE(LocalTensor)

@@ -34,10 +34,11 @@ constexpr int64_t kCastParts = 2048;  // elements at a time, of up to 4 bytes: w
 template <class D, class S>
 inline void relu_cast(Op op, const char* name, Where where, const LocalTensor<D>& dst, const LocalTensor<S>& src0,
                       const LocalTensor<S>& src1, uint32_t count) {
-  static_assert((std::is_same<S, float>::value && std::is_same<D, half>::value) ||
-                    (one_of<S, half, int16_t> && std::is_same<D, int8_t>::value),
-                "AscendC::AddReluCast, SubReluCast: these types are not accepted; accepted: float to half, half to int8_t, "
-                "int16_t to int8_t");
+  static_assert(
+      (std::is_same<S, float>::value && std::is_same<D, half>::value) ||
+          (one_of<S, half, int16_t> && std::is_same<D, int8_t>::value),
+      "AscendC::AddReluCast, SubReluCast: these types are not accepted; accepted: float to half, half to int8_t, "
+      "int16_t to int8_t");
   const LocalTensor<S> sums = scratch<S>(0, uint32_t(kCastParts));
   for (uint32_t at = 0; at < count; at += uint32_t(kCastParts)) {
     const uint32_t n = count - at < uint32_t(kCastParts) ? count - at : uint32_t(kCastParts);
@@ -71,12 +72,12 @@ inline void SubReluCast(const LocalTensor<D>& dst, const LocalTensor<S>& src0, c
 template <bool isSetMask = true>
 inline void AddDeqRelu(const LocalTensor<half>& dst, const LocalTensor<int32_t>& src0, const LocalTensor<int32_t>& src1,
                        const int32_t& count, mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::issue(mco_asc::Op::vadddeqrelu, where.of("AddDeqRelu"), mco_asc::count_of(count),
-                 {mco_asc::operand(dst), mco_asc::operand(src0), mco_asc::operand(src1)},
-                 {mco_asc::real(mco_asc_this_core("AddDeqRelu")->deq_scale), mco_asc::integer(32),
-                  mco_asc::integer(128), mco_asc::integer(32), mco_asc::integer(256), mco_asc::integer(32),
-                  mco_asc::integer(256)},
-                 {}, 1);
+  mco_asc::issue(
+      mco_asc::Op::vadddeqrelu, where.of("AddDeqRelu"), mco_asc::count_of(count),
+      {mco_asc::operand(dst), mco_asc::operand(src0), mco_asc::operand(src1)},
+      {mco_asc::real(mco_asc_this_core("AddDeqRelu")->deq_scale), mco_asc::integer(32), mco_asc::integer(128),
+       mco_asc::integer(32), mco_asc::integer(256), mco_asc::integer(32), mco_asc::integer(256)},
+      {}, 1);
 }
 
 // Numbers on one side.
@@ -107,27 +108,28 @@ inline void ReduceDataBlock(const LocalTensor<T>& dst, const LocalTensor<T>& src
                      8 * int64_t(sizeof(T)) * dstRepStride, srcBlkStride, srcRepStride);
 }
 
-#define MCO_ASC_REDUCE_REPEAT(MASK)                                                                                   \
-  template <ReduceType type, bool isSetMask = true, class T>                                                          \
-  inline void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<T>& src, MASK, const int32_t repeat,          \
-                           const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,        \
-                           ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                                        \
-                           mco_asc::Where where = mco_asc::Where::here()) {                                           \
-    if constexpr (type == ReduceType::SUM) {                                                                          \
-      WholeReduceSum<T, isSetMask>(dst, src, mask, repeat, dstRepStride, srcBlkStride, srcRepStride, where);          \
-    } else if constexpr (type == ReduceType::MAX) {                                                                   \
-      WholeReduceMax<T, isSetMask>(dst, src, mask, repeat, dstRepStride, srcBlkStride, srcRepStride, order, where);   \
-    } else {                                                                                                          \
-      static_assert(type == ReduceType::MIN, "AscendC::ReduceRepeat: the type is not accepted; accepted: SUM, MAX, MIN"); \
-      WholeReduceMin<T, isSetMask>(dst, src, mask, repeat, dstRepStride, srcBlkStride, srcRepStride, order, where);   \
-    }                                                                                                                 \
-  }                                                                                                                   \
-  template <ReduceType type, bool isSetMask = true, class T>                                                          \
-  inline void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<T>& src, MASK, const int32_t repeat,        \
-                             const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,      \
-                             mco_asc::Where where = mco_asc::Where::here()) {                                         \
-    static_assert(type == ReduceType::SUM, "AscendC::ReducePairElem: the type is not accepted; accepted: SUM");       \
-    PairReduceSum<T, isSetMask>(dst, src, repeat, mask, dstRepStride, srcBlkStride, srcRepStride, where);             \
+#define MCO_ASC_REDUCE_REPEAT(MASK)                                                                                 \
+  template <ReduceType type, bool isSetMask = true, class T>                                                        \
+  inline void ReduceRepeat(const LocalTensor<T>& dst, const LocalTensor<T>& src, MASK, const int32_t repeat,        \
+                           const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,      \
+                           ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                                      \
+                           mco_asc::Where where = mco_asc::Where::here()) {                                         \
+    if constexpr (type == ReduceType::SUM) {                                                                        \
+      WholeReduceSum<T, isSetMask>(dst, src, mask, repeat, dstRepStride, srcBlkStride, srcRepStride, where);        \
+    } else if constexpr (type == ReduceType::MAX) {                                                                 \
+      WholeReduceMax<T, isSetMask>(dst, src, mask, repeat, dstRepStride, srcBlkStride, srcRepStride, order, where); \
+    } else {                                                                                                        \
+      static_assert(type == ReduceType::MIN,                                                                        \
+                    "AscendC::ReduceRepeat: the type is not accepted; accepted: SUM, MAX, MIN");                    \
+      WholeReduceMin<T, isSetMask>(dst, src, mask, repeat, dstRepStride, srcBlkStride, srcRepStride, order, where); \
+    }                                                                                                               \
+  }                                                                                                                 \
+  template <ReduceType type, bool isSetMask = true, class T>                                                        \
+  inline void ReducePairElem(const LocalTensor<T>& dst, const LocalTensor<T>& src, MASK, const int32_t repeat,      \
+                             const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,    \
+                             mco_asc::Where where = mco_asc::Where::here()) {                                       \
+    static_assert(type == ReduceType::SUM, "AscendC::ReducePairElem: the type is not accepted; accepted: SUM");     \
+    PairReduceSum<T, isSetMask>(dst, src, repeat, mask, dstRepStride, srcBlkStride, srcRepStride, where);           \
   }
 MCO_ASC_REDUCE_REPEAT(const int32_t mask)
 MCO_ASC_REDUCE_REPEAT(const uint64_t mask[])

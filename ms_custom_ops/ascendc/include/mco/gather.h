@@ -49,9 +49,10 @@ template <class T>
 inline void gather_mask(Where where, const LocalTensor<T>& dst, const LocalTensor<T>& src, const mco_asc_operand& bits,
                         int64_t pattern, bool reduceMode, uint32_t mask, const AscendC::GatherMaskParams& p,
                         uint64_t& kept) {
-  static_assert(one_of<T, half, bfloat16_t, int16_t, uint16_t, int32_t, uint32_t, float>,
-                "AscendC::GatherMask: the type is not accepted; accepted: half, bfloat16_t, int16_t, uint16_t, int32_t, "
-                "uint32_t, float");
+  static_assert(
+      one_of<T, half, bfloat16_t, int16_t, uint16_t, int32_t, uint32_t, float>,
+      "AscendC::GatherMask: the type is not accepted; accepted: half, bfloat16_t, int16_t, uint16_t, int32_t, "
+      "uint32_t, float");
   const mco_asc_where here = where.of("GatherMask");
   if (pattern < 0 || pattern > 7) mco_asc_fault(&here, "pattern is %d; accepted: 1 to 7, or a tensor", int(pattern));
   const LocalTensor<uint32_t> count = scratch<uint32_t>(kKept, 1);
@@ -80,15 +81,15 @@ template <class T, class U, GatherMaskMode mode = defaultGatherMaskMode>
 inline void GatherMask(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<U>& pattern,
                        const bool reduceMode, const uint32_t mask, const GatherMaskParams& params, uint64_t& rsvdCnt,
                        mco_asc::Where where = mco_asc::Where::here()) {
-  static_assert(sizeof(T) == sizeof(U) && mco_asc::one_of<U, uint16_t, uint32_t>,
-                "AscendC::GatherMask: the type of the pattern is not accepted; accepted: uint16_t for 16 bits, uint32_t "
-                "for 32");
+  static_assert(
+      sizeof(T) == sizeof(U) && mco_asc::one_of<U, uint16_t, uint32_t>,
+      "AscendC::GatherMask: the type of the pattern is not accepted; accepted: uint16_t for 16 bits, uint32_t "
+      "for 32");
   mco_asc::gather_mask(where, dst, src0, mco_asc::operand(pattern), 0, reduceMode, mask, params, rsvdCnt);
 }
 inline int64_t GetGatherMaskRemainCount() { return mco_asc_this_core("GetGatherMaskRemainCount")->compacted; }
 
-#define MCO_ASC_GATHER_TYPES                                                                                        \
-  MCO_ASC_NEED(Gather, half, bfloat16_t, int16_t, uint16_t, int32_t, uint32_t, float)
+#define MCO_ASC_GATHER_TYPES MCO_ASC_NEED(Gather, half, bfloat16_t, int16_t, uint16_t, int32_t, uint32_t, float)
 
 // Offsets are in bytes.
 template <class T>
@@ -121,9 +122,10 @@ inline void Gather(const LocalTensor<T>& dst, const LocalTensor<T>& src, const L
 template <class T>
 inline void Gatherb(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint32_t>& offset,
                     const uint8_t repeat, const GatherRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::issue(mco_asc::Op::vgatherb, where.of("Gatherb"),
-                 {mco_asc::operand(dst), mco_asc::operand(src), mco_asc::operand(offset)},
-                 {mco_asc::integer(repeat), mco_asc::integer(32 * p.dstBlkStride), mco_asc::integer(32 * p.dstRepStride)});
+  mco_asc::issue(
+      mco_asc::Op::vgatherb, where.of("Gatherb"),
+      {mco_asc::operand(dst), mco_asc::operand(src), mco_asc::operand(offset)},
+      {mco_asc::integer(repeat), mco_asc::integer(32 * p.dstBlkStride), mco_asc::integer(32 * p.dstRepStride)});
 }
 
 // 16 rows of 16 elements of 16 bits.
@@ -142,7 +144,8 @@ namespace mco_asc {
 inline void to_5hd(Where where, const mco_asc_operand (&operands)[32], const AscendC::TransDataTo5HDParams& p) {
   const mco_asc_value args[] = {integer(p.repeatTimes), integer(32 * p.dstRepStride), integer(32 * p.srcRepStride)};
   const int64_t attrs[] = {p.dstHighHalf, p.srcHighHalf};
-  const mco_asc_call call = {where.of("TransDataTo5HD"), uint16_t(Op::vnchwconv), 32, 3, 2, MCO_ASC_NO_MASK, 0, {0, 0}, 1};
+  const mco_asc_call call = {
+      where.of("TransDataTo5HD"), uint16_t(Op::vnchwconv), 32, 3, 2, MCO_ASC_NO_MASK, 0, {0, 0}, 1};
   mco_asc_issue(&call, operands, args, attrs);
 }
 

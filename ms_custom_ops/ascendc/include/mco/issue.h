@@ -67,9 +67,9 @@ using Attrs = std::initializer_list<int64_t>;
 
 inline void issue(Op op, const mco_asc_where& where, const Lanes& lanes, Operands operands, Values args,
                   Attrs attrs = {}, uint32_t floats = 0) {
-  const mco_asc_call call = {where,          uint16_t(op), uint8_t(operands.size()), uint8_t(args.size()),
-                             uint8_t(attrs.size()), lanes.kind,   floats,                   {lanes.low, lanes.high},
-                             lanes.repeat};
+  const mco_asc_call call = {
+      where,      uint16_t(op), uint8_t(operands.size()), uint8_t(args.size()), uint8_t(attrs.size()),
+      lanes.kind, floats,       {lanes.low, lanes.high},  lanes.repeat};
   mco_asc_issue(&call, operands.begin(), args.begin(), attrs.begin());
 }
 

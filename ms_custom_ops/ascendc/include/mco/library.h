@@ -65,26 +65,26 @@ inline void each(const char* call, Where where, const LocalTensor<T>& dst, const
 namespace AscendC {
 
 // With and without a temporary buffer, with and without a count.
-#define MCO_ASC_FUNCTION(NAME, VALUE)                                                                                \
-  template <class T, bool isReuseSource = false>                                                                     \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,                \
-                   const uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {                            \
-    mco_asc::each(#NAME, where, dst, src, count, [](double x) { return VALUE; });                                    \
-  }                                                                                                                  \
-  template <class T, bool isReuseSource = false>                                                                     \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,                \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                  \
-    mco_asc::each(#NAME, where, dst, src, src.GetSize(), [](double x) { return VALUE; });                            \
-  }                                                                                                                  \
-  template <class T, bool isReuseSource = false>                                                                     \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,                       \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                  \
-    mco_asc::each(#NAME, where, dst, src, count, [](double x) { return VALUE; });                                    \
-  }                                                                                                                  \
-  template <class T, bool isReuseSource = false>                                                                     \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src,                                             \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                  \
-    mco_asc::each(#NAME, where, dst, src, src.GetSize(), [](double x) { return VALUE; });                            \
+#define MCO_ASC_FUNCTION(NAME, VALUE)                                                                 \
+  template <class T, bool isReuseSource = false>                                                      \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, \
+                   const uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {             \
+    mco_asc::each(#NAME, where, dst, src, count, [](double x) { return VALUE; });                     \
+  }                                                                                                   \
+  template <class T, bool isReuseSource = false>                                                      \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&, \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                   \
+    mco_asc::each(#NAME, where, dst, src, src.GetSize(), [](double x) { return VALUE; });             \
+  }                                                                                                   \
+  template <class T, bool isReuseSource = false>                                                      \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,        \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                   \
+    mco_asc::each(#NAME, where, dst, src, count, [](double x) { return VALUE; });                     \
+  }                                                                                                   \
+  template <class T, bool isReuseSource = false>                                                      \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src,                              \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                   \
+    mco_asc::each(#NAME, where, dst, src, src.GetSize(), [](double x) { return VALUE; });             \
   }
 
 MCO_ASC_FUNCTION(Sin, std::sin(x))
@@ -121,26 +121,26 @@ MCO_ASC_FUNCTION(FasterGeluV2, mco_asc::faster_gelu(x))
 MCO_ASC_FUNCTION(Neg, -x)
 #undef MCO_ASC_FUNCTION
 
-#define MCO_ASC_FUNCTION2(NAME, VALUE)                                                                             \
-  template <class T, bool isReuseSource = false>                                                                   \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,              \
-                   const LocalTensor<uint8_t>&, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {   \
-    mco_asc::each(#NAME, where, dst, src0, src1, count, [](double x, double y) { return VALUE; });                 \
-  }                                                                                                                \
-  template <class T, bool isReuseSource = false>                                                                   \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,              \
-                   const LocalTensor<uint8_t>&, mco_asc::Where where = mco_asc::Where::here()) {                   \
-    mco_asc::each(#NAME, where, dst, src0, src1, src0.GetSize(), [](double x, double y) { return VALUE; });        \
-  }                                                                                                                \
-  template <class T, bool isReuseSource = false>                                                                   \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,              \
-                   uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {                                \
-    mco_asc::each(#NAME, where, dst, src0, src1, count, [](double x, double y) { return VALUE; });                 \
-  }                                                                                                                \
-  template <class T, bool isReuseSource = false>                                                                   \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,              \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                \
-    mco_asc::each(#NAME, where, dst, src0, src1, src0.GetSize(), [](double x, double y) { return VALUE; });        \
+#define MCO_ASC_FUNCTION2(NAME, VALUE)                                                                                \
+  template <class T, bool isReuseSource = false>                                                                      \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                 \
+                   const LocalTensor<uint8_t>&, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {      \
+    mco_asc::each(#NAME, where, dst, src0, src1, count, [](double x, double y) { return VALUE; });                    \
+  }                                                                                                                   \
+  template <class T, bool isReuseSource = false>                                                                      \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                 \
+                   const LocalTensor<uint8_t>&, mco_asc::Where where = mco_asc::Where::here()) {                      \
+    mco_asc::each(#NAME, where, dst, src0, src1, src0.GetSize(), [](double x, double y) { return VALUE; });           \
+  }                                                                                                                   \
+  template <class T, bool isReuseSource = false>                                                                      \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint32_t count, \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                                   \
+    mco_asc::each(#NAME, where, dst, src0, src1, count, [](double x, double y) { return VALUE; });                    \
+  }                                                                                                                   \
+  template <class T, bool isReuseSource = false>                                                                      \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                 \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                                   \
+    mco_asc::each(#NAME, where, dst, src0, src1, src0.GetSize(), [](double x, double y) { return VALUE; });           \
   }
 MCO_ASC_FUNCTION2(Power, std::pow(x, y))
 MCO_ASC_FUNCTION2(Fmod, std::fmod(x, y))
@@ -151,18 +151,18 @@ MCO_ASC_FUNCTION2(ReGlu, x*(y > 0 ? y : 0))
 MCO_ASC_FUNCTION2(Prelu, x >= 0 ? x : x * y)
 #undef MCO_ASC_FUNCTION2
 
-#define MCO_ASC_FUNCTION_SCALAR(NAME, VALUE)                                                                         \
-  template <class T, bool isReuseSource = false>                                                                     \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,                \
-                   mco_asc::same_t<T> scalar, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {       \
-    const double y = double(scalar);                                                                                 \
-    mco_asc::each(#NAME, where, dst, src, count, [y](double x) { return VALUE; });                                   \
-  }                                                                                                                  \
-  template <class T, bool isReuseSource = false>                                                                     \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, mco_asc::same_t<T> scalar, uint32_t count,  \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                  \
-    const double y = double(scalar);                                                                                 \
-    mco_asc::each(#NAME, where, dst, src, count, [y](double x) { return VALUE; });                                   \
+#define MCO_ASC_FUNCTION_SCALAR(NAME, VALUE)                                                                        \
+  template <class T, bool isReuseSource = false>                                                                    \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<uint8_t>&,               \
+                   mco_asc::same_t<T> scalar, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {      \
+    const double y = double(scalar);                                                                                \
+    mco_asc::each(#NAME, where, dst, src, count, [y](double x) { return VALUE; });                                  \
+  }                                                                                                                 \
+  template <class T, bool isReuseSource = false>                                                                    \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, mco_asc::same_t<T> scalar, uint32_t count, \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                                 \
+    const double y = double(scalar);                                                                                \
+    mco_asc::each(#NAME, where, dst, src, count, [y](double x) { return VALUE; });                                  \
   }
 MCO_ASC_FUNCTION_SCALAR(ClampMax, x > y ? y : x)
 MCO_ASC_FUNCTION_SCALAR(ClampMin, x < y ? y : x)

@@ -30,7 +30,8 @@ inline void tile_in(const mco_asc_where& where, const AscendC::LocalTensor<T>& t
   if (s.nz) {
     if (halves) mco_asc_fault(&where, "a transposed NZ matrix of %d bytes an element; accepted: ND", int(size));
     const int64_t height = round_to(s.rows, 16), blocks = (columns + c0 - 1) / c0;
-    if (c % c0) mco_asc_fault(&where, "a tile of an NZ matrix begins at column %lld; accepted: whole blocks", (long long)c);
+    if (c % c0)
+      mco_asc_fault(&where, "a tile of an NZ matrix begins at column %lld; accepted: whole blocks", (long long)c);
     issue(Op::data_move, where, {operand(to), s.from(((c / c0) * height + r) * 32, type, 32)},
           {integer(blocks), integer(rows * 32), integer((height - rows) * 32), integer((pitch - rows) * 32)});
     return;
@@ -56,8 +57,8 @@ constexpr int64_t square_side = sizeof(T) == 1 ? 32 : 16;
 
 // L1 to L0 as it lies: fractal row i of L0 takes every pitch/16-th fractal.
 template <class T>
-inline void straight(const mco_asc_where& where, const AscendC::LocalTensor<T>& to,
-                     const AscendC::LocalTensor<T>& from, int64_t outer, int64_t inner, int64_t pitch, bool along) {
+inline void straight(const mco_asc_where& where, const AscendC::LocalTensor<T>& to, const AscendC::LocalTensor<T>& from,
+                     int64_t outer, int64_t inner, int64_t pitch, bool along) {
   constexpr int64_t fractal = 512 / sizeof(T);
   const auto go = [&](int64_t dst, int64_t src, int64_t count, int64_t stride) {
     issue(Op::load2d, where, {operand(to[uint32_t(dst * fractal)], 512), operand(from)},
@@ -67,8 +68,8 @@ inline void straight(const mco_asc_where& where, const AscendC::LocalTensor<T>& 
   for (int64_t i = 0; i < outer; ++i) go(i * inner, along ? i * (pitch / 16) : i, inner, along ? 1 : pitch / 16);
 }
 
-// L1 holds [columns of blocks][pitch rows]; L0 takes its transpose, fractals of row i of blocks from `down` blocks. `a`:
-// L0A, whose fractal rows are the columns of L1; else L0B, whose fractal rows are the rows of L1.
+// L1 holds [columns of blocks][pitch rows]; L0 takes its transpose, fractals of row i of blocks from `down` blocks.
+// `a`: L0A, whose fractal rows are the columns of L1; else L0B, whose fractal rows are the rows of L1.
 template <class T>
 inline void turned(const mco_asc_where& where, const AscendC::LocalTensor<T>& to, const AscendC::LocalTensor<T>& from,
                    int64_t k, int64_t columns, bool a) {
@@ -81,8 +82,7 @@ inline void turned(const mco_asc_where& where, const AscendC::LocalTensor<T>& to
     const int64_t first = i * (side / 16), start = size == 4 ? i : i * down, stride = size == 4 ? across : 1;
     const int64_t step = a ? side / c0 : side / c0 * n1;           // fractals of L0 from one square to the next
     const int64_t half = size == 1 ? (a ? k1 : 1) : (a ? 1 : n1);  // and to its second half
-    issue(Op::load2d_square, where,
-          {operand(to[uint32_t((a ? first * k1 : first) * fractal)], 512), operand(from)},
+    issue(Op::load2d_square, where, {operand(to[uint32_t((a ? first * k1 : first) * fractal)], 512), operand(from)},
           {integer(start), integer(down), integer(stride), integer(step - 1), integer(half - 1)});
   }
 }

@@ -23,8 +23,13 @@ struct MatmulType {
 
 // Ways to order the same product; here they all are one.
 enum class BatchMode { NONE, BATCH_LESS_THAN_L1, BATCH_LARGE_THAN_L1, SINGLE_LARGE_THAN_L1 };
-enum class IterateMode : uint8_t { ITERATE_MODE_NORMAL = 1, ITERATE_MODE_ALL = 2, ITERATE_MODE_BATCH = 4,
-                                   ITERATE_MODE_N_BATCH = 8, ITERATE_MODE_DEFAULT = 255 };
+enum class IterateMode : uint8_t {
+  ITERATE_MODE_NORMAL = 1,
+  ITERATE_MODE_ALL = 2,
+  ITERATE_MODE_BATCH = 4,
+  ITERATE_MODE_N_BATCH = 8,
+  ITERATE_MODE_DEFAULT = 255
+};
 enum class IterateOrder { ORDER_M, ORDER_N, UNDEF };
 enum class ScheduleType { INNER_PRODUCT, OUTER_PRODUCT };
 struct MatmulConfig {
@@ -33,11 +38,11 @@ struct MatmulConfig {
   bool intrinsicsCheck = false, isNBatch = false, enVecND2NZ = false, doSpecialBasicBlock = false;
   uint32_t doMTE2Preload = 0, singleCoreM = 0, singleCoreN = 0, singleCoreK = 0, stepM = 0, stepN = 0;
   uint32_t baseMN = 0, singleCoreMN = 0;
-  bool enUnitFlag = false, isPerTensor = false, hasAntiQuantOffset = false, doIBShareNorm = false,
-       doSpecialMDL = false, enableInit = true;
+  bool enUnitFlag = false, isPerTensor = false, hasAntiQuantOffset = false, doIBShareNorm = false, doSpecialMDL = false,
+       enableInit = true;
   BatchMode batchMode = BatchMode::NONE;
-  bool enableEnd = true, enableGetTensorC = true, enableSetOrgShape = true, enableSetBias = true,
-       enableSetTail = true, enableQuantVector = true, enableSetDefineData = true;
+  bool enableEnd = true, enableGetTensorC = true, enableSetOrgShape = true, enableSetBias = true, enableSetTail = true,
+       enableQuantVector = true, enableSetDefineData = true;
   IterateMode iterateMode = IterateMode::ITERATE_MODE_DEFAULT;
   bool enableReuse = true, enableUBReuse = true, enableL1CacheUB = false, intraBlockPartSum = false;
   IterateOrder iterateOrder = IterateOrder::UNDEF;

@@ -8,21 +8,24 @@
 #include "mco/sort.h"
 
 #ifndef ASSERT
-#define ASSERT(condition, ...)                                           \
-  do {                                                                   \
-    if (!(condition)) {                                                  \
-      const mco_asc_where mco_here = {"ASSERT", __FILE__, __LINE__};     \
-      mco_asc_fault(&mco_here, "%s does not hold", #condition);          \
-    }                                                                    \
+#define ASSERT(condition, ...)                                       \
+  do {                                                               \
+    if (!(condition)) {                                              \
+      const mco_asc_where mco_here = {"ASSERT", __FILE__, __LINE__}; \
+      mco_asc_fault(&mco_here, "%s does not hold", #condition);      \
+    }                                                                \
   } while (0)
 #endif
 #define ascendc_assert(condition, ...) ASSERT(condition)
-// With statements that say more, for when it does not hold.
+// With statements that say more, for when it does not hold. A build for the chip leaves it out, and so does one with
+// the define "ASCENDC_ASSERT(...)=".
+#ifndef ASCENDC_ASSERT
 #define ASCENDC_ASSERT(condition, ...) \
   do {                                 \
     if (!(condition)) __VA_ARGS__;     \
     ASSERT(condition);                 \
   } while (0)
+#endif
 #ifndef PRINTF
 #define PRINTF(...) std::printf(__VA_ARGS__)
 #endif
@@ -178,9 +181,13 @@ inline To ScalarCast(From value) {
 
 namespace Std {
 template <class T>
-constexpr T min(T a, T b) { return b < a ? b : a; }
+constexpr T min(T a, T b) {
+  return b < a ? b : a;
+}
 template <class T>
-constexpr T max(T a, T b) { return a < b ? b : a; }
+constexpr T max(T a, T b) {
+  return a < b ? b : a;
+}
 template <class A, class B>
 using is_same = std::is_same<A, B>;
 template <class A, class B>
@@ -205,7 +212,9 @@ inline void SetHF32TransMode(bool) {}
 template <int64_t high = 0, int64_t low = 0>
 inline void SetCtrlSpr(int64_t) {}
 template <int64_t high = 0, int64_t low = 0>
-inline int64_t GetCtrlSpr() { return 0; }
+inline int64_t GetCtrlSpr() {
+  return 0;
+}
 template <int64_t high = 0, int64_t low = 0>
 inline void ResetCtrlSpr() {}
 template <int64_t bit = 0>

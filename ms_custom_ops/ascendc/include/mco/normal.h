@@ -240,8 +240,8 @@ inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, con
 }
 template <bool isReuseSource = false, class T>
 inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, const LocalTensor<T>& variance,
-                      const LocalTensor<T>& x, const LocalTensor<T>& gamma, const LocalTensor<T>& beta,
-                      const T epsilon, const LayerNormTiling& tiling, mco_asc::Where where = mco_asc::Where::here()) {
+                      const LocalTensor<T>& x, const LocalTensor<T>& gamma, const LocalTensor<T>& beta, const T epsilon,
+                      const LayerNormTiling& tiling, mco_asc::Where where = mco_asc::Where::here()) {
   LayerNorm<isReuseSource>(out, mean, variance, x, gamma, beta, LocalTensor<uint8_t>(), epsilon, tiling, where);
 }
 

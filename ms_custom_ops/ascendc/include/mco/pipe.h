@@ -226,8 +226,7 @@ class TPipe {
     return true;
   }
   template <TPosition position, uint32_t capacity>
-  bool InitBufPool(TBufPool<position, capacity>& pool, uint32_t bytes,
-                   mco_asc::Where where = mco_asc::Where::here()) {
+  bool InitBufPool(TBufPool<position, capacity>& pool, uint32_t bytes, mco_asc::Where where = mco_asc::Where::here()) {
     const mco_asc_where here = where.of("InitBufPool");
     pool.mco_set(mco_asc_init_buffer(&here, pipe_, int(position), int(position), -1, 1, bytes));
     return true;

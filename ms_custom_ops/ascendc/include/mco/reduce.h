@@ -15,7 +15,7 @@ inline void reduction(Op op, const char* name, Where where, const LocalTensor<T>
   const mco_asc_operand operands[] = {operand(dst, align), operand(src)};
   const mco_asc_value args[] = {integer(dst_rep), integer(32 * src_blk), integer(32 * src_rep)};
   const int64_t attrs[] = {index_first};
-  const mco_asc_call call = {where.of(name), uint16_t(op), 2, 3, uint8_t(has_index), lanes.kind, 0,
+  const mco_asc_call call = {where.of(name),          uint16_t(op), 2, 3, uint8_t(has_index), lanes.kind, 0,
                              {lanes.low, lanes.high}, lanes.repeat};
   mco_asc_issue(&call, operands, args, attrs);
 }
@@ -168,9 +168,9 @@ inline void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, cons
   MCO_ASC_NEED(ReduceSum, half, float);
   (void)work;
   if (repeat <= 0) return;
-  mco_asc::deliver_sum("ReduceSum", where, dst,
-                       mco_asc::sum_in_tree("ReduceSum", where, src, mco_asc::lanes_of<true>(uint64_t(mask), repeat),
-                                            srcRepStride));
+  mco_asc::deliver_sum(
+      "ReduceSum", where, dst,
+      mco_asc::sum_in_tree("ReduceSum", where, src, mco_asc::lanes_of<true>(uint64_t(mask), repeat), srcRepStride));
 }
 template <class T>
 inline void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,
@@ -179,75 +179,75 @@ inline void ReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, cons
   MCO_ASC_NEED(ReduceSum, half, float);
   (void)work;
   if (repeat <= 0) return;
-  mco_asc::deliver_sum("ReduceSum", where, dst,
-                       mco_asc::sum_in_tree("ReduceSum", where, src, mco_asc::lanes_of<true>(mask, repeat),
-                                            srcRepStride));
+  mco_asc::deliver_sum(
+      "ReduceSum", where, dst,
+      mco_asc::sum_in_tree("ReduceSum", where, src, mco_asc::lanes_of<true>(mask, repeat), srcRepStride));
 }
 
-#define MCO_ASC_EXTREME(NAME, OP)                                                                               \
-  template <class T>                                                                                            \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,            \
-                   const int32_t count, bool calIndex = false, mco_asc::Where where = mco_asc::Where::here()) { \
-    MCO_ASC_NEED(NAME, half, float);                                                                            \
-    (void)work;                                                                                                 \
-    if (count <= 0) return;                                                                                     \
-    const int64_t lanes = 256 / int64_t(sizeof(T));                                                             \
-    mco_asc::deliver_extreme(#NAME, where, dst,                                                                 \
-                             mco_asc::extreme_of(mco_asc::Op::OP, #NAME, where, src, mco_asc::count_of(count),  \
-                                                 (count + lanes - 1) / lanes, 8),                               \
-                             calIndex);                                                                         \
-  }                                                                                                             \
-  template <class T>                                                                                            \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,            \
-                   const int32_t mask, const int32_t repeat, const int32_t srcRepStride, bool calIndex = false, \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                             \
-    MCO_ASC_NEED(NAME, half, float);                                                                            \
-    (void)work;                                                                                                 \
-    if (repeat <= 0) return;                                                                                    \
-    mco_asc::deliver_extreme(#NAME, where, dst,                                                                 \
-                             mco_asc::extreme_of(mco_asc::Op::OP, #NAME, where, src,                            \
-                                                 mco_asc::lanes_of<true>(uint64_t(mask), repeat), repeat,       \
-                                                 srcRepStride),                                                 \
-                             calIndex);                                                                         \
-  }                                                                                                             \
-  template <class T>                                                                                            \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,            \
-                   const uint64_t mask[], const int32_t repeat, const int32_t srcRepStride,                     \
-                   bool calIndex = false, mco_asc::Where where = mco_asc::Where::here()) {                      \
-    MCO_ASC_NEED(NAME, half, float);                                                                            \
-    (void)work;                                                                                                 \
-    if (repeat <= 0) return;                                                                                    \
-    mco_asc::deliver_extreme(#NAME, where, dst,                                                                 \
-                             mco_asc::extreme_of(mco_asc::Op::OP, #NAME, where, src,                            \
-                                                 mco_asc::lanes_of<true>(mask, repeat), repeat, srcRepStride),  \
-                             calIndex);                                                                         \
+#define MCO_ASC_EXTREME(NAME, OP)                                                                                  \
+  template <class T>                                                                                               \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,               \
+                   const int32_t count, bool calIndex = false, mco_asc::Where where = mco_asc::Where::here()) {    \
+    MCO_ASC_NEED(NAME, half, float);                                                                               \
+    (void)work;                                                                                                    \
+    if (count <= 0) return;                                                                                        \
+    const int64_t lanes = 256 / int64_t(sizeof(T));                                                                \
+    mco_asc::deliver_extreme(#NAME, where, dst,                                                                    \
+                             mco_asc::extreme_of(mco_asc::Op::OP, #NAME, where, src, mco_asc::count_of(count),     \
+                                                 (count + lanes - 1) / lanes, 8),                                  \
+                             calIndex);                                                                            \
+  }                                                                                                                \
+  template <class T>                                                                                               \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,               \
+                   const int32_t mask, const int32_t repeat, const int32_t srcRepStride, bool calIndex = false,    \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                                \
+    MCO_ASC_NEED(NAME, half, float);                                                                               \
+    (void)work;                                                                                                    \
+    if (repeat <= 0) return;                                                                                       \
+    mco_asc::deliver_extreme(                                                                                      \
+        #NAME, where, dst,                                                                                         \
+        mco_asc::extreme_of(mco_asc::Op::OP, #NAME, where, src, mco_asc::lanes_of<true>(uint64_t(mask), repeat),   \
+                            repeat, srcRepStride),                                                                 \
+        calIndex);                                                                                                 \
+  }                                                                                                                \
+  template <class T>                                                                                               \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const LocalTensor<T>& work,               \
+                   const uint64_t mask[], const int32_t repeat, const int32_t srcRepStride, bool calIndex = false, \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                                \
+    MCO_ASC_NEED(NAME, half, float);                                                                               \
+    (void)work;                                                                                                    \
+    if (repeat <= 0) return;                                                                                       \
+    mco_asc::deliver_extreme(#NAME, where, dst,                                                                    \
+                             mco_asc::extreme_of(mco_asc::Op::OP, #NAME, where, src,                               \
+                                                 mco_asc::lanes_of<true>(mask, repeat), repeat, srcRepStride),     \
+                             calIndex);                                                                            \
   }
 MCO_ASC_EXTREME(ReduceMax, vcmax)
 MCO_ASC_EXTREME(ReduceMin, vcmin)
 #undef MCO_ASC_EXTREME
 
-#define MCO_ASC_WHOLE_SUM(MASK)                                                                                       \
-  template <class T, bool isSetMask = true>                                                                           \
-  inline void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, MASK, const int32_t repeat,        \
-                             const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,      \
-                             mco_asc::Where where = mco_asc::Where::here()) {                                         \
-    MCO_ASC_NEED(WholeReduceSum, half, float);                                                                        \
-    mco_asc::reduction(mco_asc::Op::vcadd, "WholeReduceSum", where, dst, src,                                         \
-                       mco_asc::lanes_of<isSetMask>(mask, repeat), int64_t(sizeof(T)) * dstRepStride, srcBlkStride,   \
-                       srcRepStride);                                                                                 \
-    if (repeat > 0 && dst.mco_home() && dst.mco_home()->hi) {                                                         \
-      mco_asc_this_core("WholeReduceSum")->acc_value = double(dst.GetValue(uint32_t((repeat - 1) * dstRepStride)));   \
-    }                                                                                                                 \
-  }                                                                                                                   \
-  template <class T, bool isSetMask = true>                                                                           \
-  inline void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeat, MASK,       \
-                              const int32_t dstBlkStride, const int32_t srcBlkStride, const int32_t dstRepStride,     \
-                              const int32_t srcRepStride, mco_asc::Where where = mco_asc::Where::here()) {            \
-    MCO_ASC_NEED(RepeatReduceSum, half, float);                                                                       \
-    (void)dstBlkStride;                                                                                               \
-    mco_asc::reduction(mco_asc::Op::vcadd, "RepeatReduceSum", where, dst, src,                                        \
-                       mco_asc::lanes_of<isSetMask>(mask, repeat), int64_t(sizeof(T)) * dstRepStride, srcBlkStride,   \
-                       srcRepStride);                                                                                 \
+#define MCO_ASC_WHOLE_SUM(MASK)                                                                                     \
+  template <class T, bool isSetMask = true>                                                                         \
+  inline void WholeReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, MASK, const int32_t repeat,      \
+                             const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,    \
+                             mco_asc::Where where = mco_asc::Where::here()) {                                       \
+    MCO_ASC_NEED(WholeReduceSum, half, float);                                                                      \
+    mco_asc::reduction(mco_asc::Op::vcadd, "WholeReduceSum", where, dst, src,                                       \
+                       mco_asc::lanes_of<isSetMask>(mask, repeat), int64_t(sizeof(T)) * dstRepStride, srcBlkStride, \
+                       srcRepStride);                                                                               \
+    if (repeat > 0 && dst.mco_home() && dst.mco_home()->hi) {                                                       \
+      mco_asc_this_core("WholeReduceSum")->acc_value = double(dst.GetValue(uint32_t((repeat - 1) * dstRepStride))); \
+    }                                                                                                               \
+  }                                                                                                                 \
+  template <class T, bool isSetMask = true>                                                                         \
+  inline void RepeatReduceSum(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeat, MASK,     \
+                              const int32_t dstBlkStride, const int32_t srcBlkStride, const int32_t dstRepStride,   \
+                              const int32_t srcRepStride, mco_asc::Where where = mco_asc::Where::here()) {          \
+    MCO_ASC_NEED(RepeatReduceSum, half, float);                                                                     \
+    (void)dstBlkStride;                                                                                             \
+    mco_asc::reduction(mco_asc::Op::vcadd, "RepeatReduceSum", where, dst, src,                                      \
+                       mco_asc::lanes_of<isSetMask>(mask, repeat), int64_t(sizeof(T)) * dstRepStride, srcBlkStride, \
+                       srcRepStride);                                                                               \
   }
 MCO_ASC_WHOLE_SUM(const uint64_t mask)
 MCO_ASC_WHOLE_SUM(const uint64_t mask[])
@@ -290,15 +290,15 @@ inline void whole_extreme(Op op, const char* name, Where where, const LocalTenso
 
 namespace AscendC {
 
-#define MCO_ASC_WHOLE(NAME, OP, MASK)                                                                                \
-  template <class T, bool isSetMask = true>                                                                          \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, MASK, const int32_t repeat,                 \
-                   const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,               \
-                   ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                                               \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                  \
-    MCO_ASC_NEED(NAME, half, float);                                                                                 \
-    mco_asc::whole_extreme(mco_asc::Op::OP, #NAME, where, dst, src, mco_asc::lanes_of<isSetMask>(mask, repeat),      \
-                           dstRepStride, srcBlkStride, srcRepStride, order);                                         \
+#define MCO_ASC_WHOLE(NAME, OP, MASK)                                                                           \
+  template <class T, bool isSetMask = true>                                                                     \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, MASK, const int32_t repeat,            \
+                   const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,          \
+                   ReduceOrder order = ReduceOrder::ORDER_VALUE_INDEX,                                          \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                             \
+    MCO_ASC_NEED(NAME, half, float);                                                                            \
+    mco_asc::whole_extreme(mco_asc::Op::OP, #NAME, where, dst, src, mco_asc::lanes_of<isSetMask>(mask, repeat), \
+                           dstRepStride, srcBlkStride, srcRepStride, order);                                    \
   }
 MCO_ASC_WHOLE(WholeReduceMax, vcmax, const uint64_t mask)
 MCO_ASC_WHOLE(WholeReduceMax, vcmax, const uint64_t mask[])
@@ -306,14 +306,14 @@ MCO_ASC_WHOLE(WholeReduceMin, vcmin, const uint64_t mask)
 MCO_ASC_WHOLE(WholeReduceMin, vcmin, const uint64_t mask[])
 #undef MCO_ASC_WHOLE
 
-#define MCO_ASC_PARTS(NAME, OP, UNIT, MASK)                                                                        \
-  template <class T, bool isSetMask = true>                                                                        \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeat, MASK,               \
-                   const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,             \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                \
-    MCO_ASC_NEED(NAME, half, float);                                                                               \
-    mco_asc::reduction(mco_asc::Op::OP, #NAME, where, dst, src, mco_asc::lanes_of<isSetMask>(mask, repeat),        \
-                       int64_t(UNIT) * dstRepStride, srcBlkStride, srcRepStride);                                  \
+#define MCO_ASC_PARTS(NAME, OP, UNIT, MASK)                                                                 \
+  template <class T, bool isSetMask = true>                                                                 \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeat, MASK,        \
+                   const int32_t dstRepStride, const int32_t srcBlkStride, const int32_t srcRepStride,      \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                         \
+    MCO_ASC_NEED(NAME, half, float);                                                                        \
+    mco_asc::reduction(mco_asc::Op::OP, #NAME, where, dst, src, mco_asc::lanes_of<isSetMask>(mask, repeat), \
+                       int64_t(UNIT) * dstRepStride, srcBlkStride, srcRepStride);                           \
   }
 MCO_ASC_PARTS(BlockReduceSum, vcgadd, 8 * sizeof(T), const uint64_t mask)
 MCO_ASC_PARTS(BlockReduceSum, vcgadd, 8 * sizeof(T), const uint64_t mask[])

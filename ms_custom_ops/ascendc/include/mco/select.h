@@ -118,39 +118,39 @@ inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const
   mco_asc::compare("Compare", where, dst, src0, src1, mode, repeat, params);
 }
 
-#define MCO_ASC_COMPARE_TO_REGISTER(MASK)                                                                          \
-  template <class T, bool isSetMask = true>                                                                        \
-  inline void Compare(const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode, MASK,                  \
-                      const BinaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {                \
-    using mco_asc::integer;                                                                                        \
-    mco_asc::check_compare<T>(where.of("Compare"), mode);                                                          \
-    mco_asc::issue(mco_asc::Op::vcmp, where.of("Compare"), mco_asc::lanes_of<isSetMask>(mask, 1),                  \
-                   {mco_asc::operand(mco_asc::compare_mask()), mco_asc::operand(src0), mco_asc::operand(src1)},    \
-                   {integer(32 * p.src0BlkStride), integer(32 * p.src0RepStride), integer(32 * p.src1BlkStride),   \
-                    integer(32 * p.src1RepStride)},                                                                \
-                   {mco_asc::compare_number(mode)});                                                               \
+#define MCO_ASC_COMPARE_TO_REGISTER(MASK)                                                                        \
+  template <class T, bool isSetMask = true>                                                                      \
+  inline void Compare(const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode, MASK,                \
+                      const BinaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {              \
+    using mco_asc::integer;                                                                                      \
+    mco_asc::check_compare<T>(where.of("Compare"), mode);                                                        \
+    mco_asc::issue(mco_asc::Op::vcmp, where.of("Compare"), mco_asc::lanes_of<isSetMask>(mask, 1),                \
+                   {mco_asc::operand(mco_asc::compare_mask()), mco_asc::operand(src0), mco_asc::operand(src1)},  \
+                   {integer(32 * p.src0BlkStride), integer(32 * p.src0RepStride), integer(32 * p.src1BlkStride), \
+                    integer(32 * p.src1RepStride)},                                                              \
+                   {mco_asc::compare_number(mode)});                                                             \
   }
 MCO_ASC_COMPARE_TO_REGISTER(const uint64_t mask)
 MCO_ASC_COMPARE_TO_REGISTER(const uint64_t mask[])
 #undef MCO_ASC_COMPARE_TO_REGISTER
 
-#define MCO_ASC_COMPARE_SCALAR(NAME)                                                                                \
-  template <class T, class D, bool isSetMask = true>                                                                \
-  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,           \
-                   CMPMODE mode, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {                   \
-    mco_asc::compare_scalar_count<D, T>(#NAME, where, dst, src, scalar, mode, count);                               \
-  }                                                                                                                 \
-  template <class T, class D, bool isSetMask = true>                                                                \
-  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,           \
-                   CMPMODE mode, const uint64_t, uint8_t repeat, const UnaryRepeatParams& params,                   \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                 \
-    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, repeat, params);                                  \
-  }                                                                                                                 \
-  template <class T, class D, bool isSetMask = true>                                                                \
-  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,           \
-                   CMPMODE mode, const uint64_t[], uint8_t repeat, const UnaryRepeatParams& params,                 \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                 \
-    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, repeat, params);                                  \
+#define MCO_ASC_COMPARE_SCALAR(NAME)                                                                      \
+  template <class T, class D, bool isSetMask = true>                                                      \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar, \
+                   CMPMODE mode, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {         \
+    mco_asc::compare_scalar_count<D, T>(#NAME, where, dst, src, scalar, mode, count);                     \
+  }                                                                                                       \
+  template <class T, class D, bool isSetMask = true>                                                      \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar, \
+                   CMPMODE mode, const uint64_t, uint8_t repeat, const UnaryRepeatParams& params,         \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                       \
+    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, repeat, params);                        \
+  }                                                                                                       \
+  template <class T, class D, bool isSetMask = true>                                                      \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar, \
+                   CMPMODE mode, const uint64_t[], uint8_t repeat, const UnaryRepeatParams& params,       \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                       \
+    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, repeat, params);                        \
   }
 MCO_ASC_COMPARE_SCALAR(CompareScalar)
 MCO_ASC_COMPARE_SCALAR(Compares)
@@ -211,18 +211,18 @@ inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const L
                    mco_asc::Where where = mco_asc::Where::here()) {
   mco_asc::select_scalar(where, dst, sel, src0, src1, mode, mco_asc::count_of(count), BinaryRepeatParams());
 }
-#define MCO_ASC_SELECT(MASK)                                                                                        \
-  template <class T, class U, bool isSetMask = true>                                                                \
-  inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& src0,              \
-                     const LocalTensor<T>& src1, SELMODE mode, MASK, uint8_t repeat, const BinaryRepeatParams& p,   \
-                     mco_asc::Where where = mco_asc::Where::here()) {                                               \
-    mco_asc::select(where, dst, sel, src0, src1, mode, mco_asc::lanes_of<isSetMask>(mask, repeat), p);              \
-  }                                                                                                                 \
-  template <class T, class U, bool isSetMask = true>                                                                \
-  inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& src0,              \
-                     mco_asc::same_t<T> src1, SELMODE mode, MASK, uint8_t repeat, const BinaryRepeatParams& p,      \
-                     mco_asc::Where where = mco_asc::Where::here()) {                                               \
-    mco_asc::select_scalar(where, dst, sel, src0, src1, mode, mco_asc::lanes_of<isSetMask>(mask, repeat), p);       \
+#define MCO_ASC_SELECT(MASK)                                                                                      \
+  template <class T, class U, bool isSetMask = true>                                                              \
+  inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& src0,            \
+                     const LocalTensor<T>& src1, SELMODE mode, MASK, uint8_t repeat, const BinaryRepeatParams& p, \
+                     mco_asc::Where where = mco_asc::Where::here()) {                                             \
+    mco_asc::select(where, dst, sel, src0, src1, mode, mco_asc::lanes_of<isSetMask>(mask, repeat), p);            \
+  }                                                                                                               \
+  template <class T, class U, bool isSetMask = true>                                                              \
+  inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& src0,            \
+                     mco_asc::same_t<T> src1, SELMODE mode, MASK, uint8_t repeat, const BinaryRepeatParams& p,    \
+                     mco_asc::Where where = mco_asc::Where::here()) {                                             \
+    mco_asc::select_scalar(where, dst, sel, src0, src1, mode, mco_asc::lanes_of<isSetMask>(mask, repeat), p);     \
   }
 MCO_ASC_SELECT(uint64_t mask)
 MCO_ASC_SELECT(const uint64_t mask[])
@@ -231,8 +231,8 @@ MCO_ASC_SELECT(const uint64_t mask[])
 template <class T, SELMODE mode = SELMODE::VSEL_CMPMASK_SPR>
 inline void Select(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint8_t repeat,
                    const BinaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::select(where, dst, mco_asc::compare_mask(), src0, src1, mode,
-                  mco_asc::Lanes{MCO_ASC_REGISTER, 0, 0, repeat}, p);
+  mco_asc::select(where, dst, mco_asc::compare_mask(), src0, src1, mode, mco_asc::Lanes{MCO_ASC_REGISTER, 0, 0, repeat},
+                  p);
 }
 
 }  // namespace AscendC

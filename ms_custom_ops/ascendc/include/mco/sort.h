@@ -44,8 +44,8 @@ inline void merge(const char* name, Where where, const LocalTensor<T>& dst, cons
   issue(Op::vmrgsort, here,
         {operand(dst), operand(first), operand(from.src2), operand(lists > 2 ? from.src3 : first),
          operand(lists > 3 ? from.src4 : first), operand(merged)},
-        {integer(lengths[0]), integer(lengths[1]), integer(lists > 2 ? lengths[2] : 0), integer(lists > 3 ? lengths[3] : 0),
-         integer(repeat)},
+        {integer(lengths[0]), integer(lengths[1]), integer(lists > 2 ? lengths[2] : 0),
+         integer(lists > 3 ? lengths[3] : 0), integer(repeat)},
         {lists, suspends, records});
   const uint16_t* counts = static_cast<const uint16_t*>(merged.mco_at());
   for (int i = 0; i < 4; ++i) mco_asc_this_core(name)->merged[i] = counts[i];
@@ -76,7 +76,8 @@ inline void MrgSort(const LocalTensor<T>& dst, const MrgSortSrcList<T>& lists, c
     const mco_asc_where here = where.of("MrgSort");
     if (lengths[i] > mco_asc::kMostList) mco_asc_fault(&here, "a list of %d; accepted: 4095 at most", int(lengths[i]));
   }
-  mco_asc::merge("MrgSort", where, dst, lists, lengths, info.ifExhaustedSuspension, info.validBit, info.repeatTimes, true);
+  mco_asc::merge("MrgSort", where, dst, lists, lengths, info.ifExhaustedSuspension, info.validBit, info.repeatTimes,
+                 true);
 }
 inline void GetMrgSortResult(uint16_t& a, uint16_t& b, uint16_t& c, uint16_t& d) {
   const mco_asc_core* core = mco_asc_this_core("GetMrgSortResult");

@@ -6,17 +6,17 @@
 
 #include "mco/pipe.h"
 
-#define KERNEL_TASK_TYPE_DEFAULT(type)                                                 \
-  do {                                                                                 \
-    const mco_asc_where mco_here = {"KERNEL_TASK_TYPE_DEFAULT", __FILE__, __LINE__};   \
-    mco_asc_task_type(&mco_here, int(AscendC::type));                                  \
+#define KERNEL_TASK_TYPE_DEFAULT(type)                                               \
+  do {                                                                               \
+    const mco_asc_where mco_here = {"KERNEL_TASK_TYPE_DEFAULT", __FILE__, __LINE__}; \
+    mco_asc_task_type(&mco_here, int(AscendC::type));                                \
   } while (0)
-#define KERNEL_TASK_TYPE(key, type)                                                    \
-  do {                                                                                 \
-    const mco_asc_where mco_here = {"KERNEL_TASK_TYPE", __FILE__, __LINE__};           \
-    if (mco_asc_this_core("KERNEL_TASK_TYPE")->tiling_key == uint64_t(key)) {          \
-      mco_asc_task_type(&mco_here, int(AscendC::type));                                \
-    }                                                                                  \
+#define KERNEL_TASK_TYPE(key, type)                                           \
+  do {                                                                        \
+    const mco_asc_where mco_here = {"KERNEL_TASK_TYPE", __FILE__, __LINE__};  \
+    if (mco_asc_this_core("KERNEL_TASK_TYPE")->tiling_key == uint64_t(key)) { \
+      mco_asc_task_type(&mco_here, int(AscendC::type));                       \
+    }                                                                         \
   } while (0)
 
 #define ASCEND_IS_AIV (mco_asc::note<mco_asc::USES_CORE_TYPE>() && mco_asc::is_vector_core())
@@ -164,7 +164,8 @@ template <bool isAIVOnly = true>
 inline void IBSet(const GlobalTensor<int32_t>& gm, const LocalTensor<int32_t>&, int32_t block, int32_t event,
                   mco_asc::Where where = mco_asc::Where::here()) {
   const int64_t slot = (int64_t(event) * GetBlockNum() + block) * 8;
-  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), slot * 4, MCO_ASC_GM | MCO_ASC_WORD, "IBSet", where);
+  int32_t* at =
+      mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), slot * 4, MCO_ASC_GM | MCO_ASC_WORD, "IBSet", where);
   const mco_asc_where here = where.of("IBSet");
   mco_asc_wait_word(&here, at, 0, 0);
   __atomic_store_n(at, 1, __ATOMIC_RELEASE);
@@ -174,7 +175,8 @@ template <bool isAIVOnly = true>
 inline void IBWait(const GlobalTensor<int32_t>& gm, const LocalTensor<int32_t>&, int32_t block, int32_t event,
                    mco_asc::Where where = mco_asc::Where::here()) {
   const int64_t slot = (int64_t(event) * GetBlockNum() + block) * 8;
-  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), slot * 4, MCO_ASC_GM | MCO_ASC_WORD, "IBWait", where);
+  int32_t* at =
+      mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), slot * 4, MCO_ASC_GM | MCO_ASC_WORD, "IBWait", where);
   const mco_asc_where here = where.of("IBWait");
   mco_asc_wait_word(&here, at, 1, 1);
   mco_asc_wake(at);
@@ -184,8 +186,8 @@ inline void IBWait(const GlobalTensor<int32_t>& gm, const LocalTensor<int32_t>&,
 inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gm, LocalTensor<int32_t>& ub,
                                           mco_asc::Where where = mco_asc::Where::here()) {
   const mco_asc_where here = where.of("InitDetermineComputeWorkspace");
-  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), GetBlockIdx() * 32,
-                                          MCO_ASC_GM | MCO_ASC_WORD, here.call, where);
+  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), GetBlockIdx() * 32, MCO_ASC_GM | MCO_ASC_WORD,
+                                          here.call, where);
   (void)ub;
   __atomic_store_n(at, GetBlockIdx() ? 0 : 1, __ATOMIC_RELEASE);
   mco_asc_sync_all(&here, MCO_ASC_ALL_VECTOR, 0);
@@ -193,8 +195,8 @@ inline void InitDetermineComputeWorkspace(GlobalTensor<int32_t>& gm, LocalTensor
 inline void WaitPreBlock(GlobalTensor<int32_t>& gm, LocalTensor<int32_t>&,
                          mco_asc::Where where = mco_asc::Where::here()) {
   const mco_asc_where here = where.of("WaitPreBlock");
-  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), GetBlockIdx() * 32,
-                                          MCO_ASC_GM | MCO_ASC_WORD, here.call, where);
+  int32_t* at = mco_asc::element<int32_t>(gm.mco_at(), gm.mco_home(), GetBlockIdx() * 32, MCO_ASC_GM | MCO_ASC_WORD,
+                                          here.call, where);
   mco_asc_wait_word(&here, at, 1, 1);
 }
 inline void NotifyNextBlock(GlobalTensor<int32_t>& gm, LocalTensor<int32_t>&,
@@ -211,9 +213,7 @@ constexpr int64_t mco_system_workspace = int64_t(16) << 20;
 inline uint8_t* GetUserWorkspace(GM_ADDR workspace) { return workspace ? workspace + mco_system_workspace : nullptr; }
 inline void SetSysWorkspace(GM_ADDR workspace) { mco_asc_this_core("SetSysWorkspace")->user[0] = workspace; }
 inline void SetSysWorkspaceForce(GM_ADDR workspace) { SetSysWorkspace(workspace); }
-inline uint8_t* GetSysWorkSpacePtr() {
-  return static_cast<uint8_t*>(mco_asc_this_core("GetSysWorkSpacePtr")->user[0]);
-}
+inline uint8_t* GetSysWorkSpacePtr() { return static_cast<uint8_t*>(mco_asc_this_core("GetSysWorkSpacePtr")->user[0]); }
 inline uint8_t* GetSysWorkspace() { return GetSysWorkSpacePtr(); }
 inline void InitSocState() {
   SetAtomicNone();

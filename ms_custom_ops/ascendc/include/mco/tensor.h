@@ -12,7 +12,9 @@ class Address {
  public:
   explicit Address(void* at) : at_(at) {}
   template <class U>
-  operator U*() const { return static_cast<U*>(at_); }
+  operator U*() const {
+    return static_cast<U*>(at_);
+  }
   operator uint64_t() const { return reinterpret_cast<uint64_t>(at_); }
   T& operator*() const { return *static_cast<T*>(at_); }
   T& operator[](size_t i) const { return static_cast<T*>(at_)[i]; }
@@ -137,11 +139,12 @@ class GlobalTensor {
   }
   template <class U>
   void SetValue(uint64_t index, U value, mco_asc::Where where = mco_asc::Where::here()) const {
-    *mco_asc::element<T>(address_, home_, int64_t(index * sizeof(T)), MCO_ASC_GM | MCO_ASC_WRITE, "SetValue", where) = T(value);
+    *mco_asc::element<T>(address_, home_, int64_t(index * sizeof(T)), MCO_ASC_GM | MCO_ASC_WRITE, "SetValue", where) =
+        T(value);
   }
   T& operator()(uint64_t index) const {
-    return *mco_asc::element<T>(address_, home_, int64_t(index * sizeof(T)), MCO_ASC_GM | MCO_ASC_EITHER, "GlobalTensor()",
-                                mco_asc::Where::nowhere());
+    return *mco_asc::element<T>(address_, home_, int64_t(index * sizeof(T)), MCO_ASC_GM | MCO_ASC_EITHER,
+                                "GlobalTensor()", mco_asc::Where::nowhere());
   }
   GlobalTensor operator[](uint64_t offset) const {
     GlobalTensor out = *this;

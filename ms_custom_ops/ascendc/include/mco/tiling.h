@@ -13,22 +13,23 @@ inline T tiling_at(const void* at, size_t offset, const char* call, const char* 
   T value;
   uint8_t* from = static_cast<uint8_t*>(const_cast<void*>(at)) + offset;
   const mco_asc_where where = {call, file, line};
-  std::memcpy(static_cast<void*>(&value), mco_asc_touch(&where, from, nullptr, int64_t(sizeof(T)), MCO_ASC_GM), sizeof value);
+  std::memcpy(static_cast<void*>(&value), mco_asc_touch(&where, from, nullptr, int64_t(sizeof(T)), MCO_ASC_GM),
+              sizeof value);
   return value;
 }
 
 }  // namespace mco_asc
 
 // build() defines the struct's name from the host header among the sources.
-#define GET_TILING_DATA(name, at)                                                              \
-  auto name = mco_asc::tiling_at<TILING_STRUCT_OF_A_HOST_HEADER_GIVEN_TO_BUILD>(         \
-      at, 0, "GET_TILING_DATA", __FILE__, __LINE__)
+#define GET_TILING_DATA(name, at) \
+  auto name =                     \
+      mco_asc::tiling_at<TILING_STRUCT_OF_A_HOST_HEADER_GIVEN_TO_BUILD>(at, 0, "GET_TILING_DATA", __FILE__, __LINE__)
 #define GET_TILING_DATA_WITH_STRUCT(type, name, at) \
   auto name = mco_asc::tiling_at<type>(at, 0, "GET_TILING_DATA_WITH_STRUCT", __FILE__, __LINE__)
 #define GET_TILING_DATA_PTR_WITH_STRUCT(type, name, at) __gm__ type* name = (__gm__ type*)(at)
-#define GET_TILING_DATA_MEMBER(type, member, name, at)                                                             \
+#define GET_TILING_DATA_MEMBER(type, member, name, at)                                                         \
   auto name = mco_asc::tiling_at<decltype(type::member)>(at, offsetof(type, member), "GET_TILING_DATA_MEMBER", \
-                                                               __FILE__, __LINE__)
+                                                         __FILE__, __LINE__)
 #define COPY_TILING_WITH_STRUCT(type, at, to) (*(to) = *(at))
 #define COPY_TILING_WITH_ARRAY(type, count, at, to) std::memcpy((to), (at), sizeof(type) * (count))
 #define REGISTER_TILING_DEFAULT(type) using TILING_STRUCT_OF_A_HOST_HEADER_GIVEN_TO_BUILD = type

@@ -8,52 +8,7 @@
 #include <type_traits>
 
 #include "mco/abi.h"
-
-// What the compiler of a chip defines; build() does for the chip it is given.
-#ifndef __NPU_ARCH__
-#define __NPU_ARCH__ 2201
-#endif
-#ifndef __CCE_AICORE__
-#define __CCE_AICORE__ 220
-#endif
-#ifndef ASCENDC_CPU_DEBUG
-#define ASCENDC_CPU_DEBUG 1
-#endif
-#ifndef __CCE_KT_TEST__
-#define __CCE_KT_TEST__ 1
-#endif
-
-// Address spaces and function kinds mean nothing to a C++ compiler.
-#define __aicore__
-#define __global__
-#define __gm__
-#define __ubuf__
-#define __cbuf__
-#define __ca__
-#define __cb__
-#define __cc__
-#define __biasbuf__
-#define __fbuf__
-#define __vector__
-#define __cube__
-#define __mix__(...)
-#define __schedmode__(...)
-#define __sync_noalias__
-#define __sync_alias__
-#define __check_sync_alias__
-#define __inout_pipe__(...)
-#define __in__
-#define __out__
-#define __disable_kernel_type_autoinfer__
-#define __simt_vf__
-#define __simd_vf__
-#ifndef __inline__
-#define __inline__ inline
-#endif
-#define __force_inline__ inline
-#ifndef GM_ADDR
-#define GM_ADDR uint8_t*
-#endif
+#include "mco/keywords.h"
 
 namespace mco_asc {
 
@@ -145,35 +100,51 @@ using if_number = std::enable_if_t<std::is_arithmetic<T>::value, int>;
 }  // namespace mco_asc
 
 // Scalars of 16 bits: values convert to float, results round to nearest even.
-#define MCO_ASC_FLOAT16(NAME, TO_FLOAT, FROM_FLOAT)                                                     \
-  struct NAME {                                                                                         \
-    uint16_t bits;                                                                                      \
-    NAME() = default;                                                                                   \
-    template <class T, mco_asc::if_number<T> = 0>                                                       \
-    MCO_ASC_CONSTEXPR NAME(T value) : bits(mco_asc::FROM_FLOAT(mco_asc::narrowed(value))) {}                              \
-    MCO_ASC_CONSTEXPR operator float() const { return mco_asc::TO_FLOAT(bits); }                                          \
-    NAME operator-() const {                                                                            \
-      NAME out;                                                                                         \
-      out.bits = uint16_t(bits ^ 0x8000);                                                               \
-      return out;                                                                                       \
-    }                                                                                                   \
-    template <class T>                                                                                  \
-    NAME& operator+=(T v) { return *this = NAME(float(*this) + float(v)); }                             \
-    template <class T>                                                                                  \
-    NAME& operator-=(T v) { return *this = NAME(float(*this) - float(v)); }                             \
-    template <class T>                                                                                  \
-    NAME& operator*=(T v) { return *this = NAME(float(*this) * float(v)); }                             \
-    template <class T>                                                                                  \
-    NAME& operator/=(T v) { return *this = NAME(float(*this) / float(v)); }                             \
-  };                                                                                                    \
+#define MCO_ASC_FLOAT16(NAME, TO_FLOAT, FROM_FLOAT)                                                                    \
+  struct NAME {                                                                                                        \
+    uint16_t bits;                                                                                                     \
+    NAME() = default;                                                                                                  \
+    template <class T, mco_asc::if_number<T> = 0>                                                                      \
+    MCO_ASC_CONSTEXPR NAME(T value) : bits(mco_asc::FROM_FLOAT(mco_asc::narrowed(value))) {}                           \
+    MCO_ASC_CONSTEXPR operator float() const { return mco_asc::TO_FLOAT(bits); }                                       \
+    NAME operator-() const {                                                                                           \
+      NAME out;                                                                                                        \
+      out.bits = uint16_t(bits ^ 0x8000);                                                                              \
+      return out;                                                                                                      \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    NAME& operator+=(T v) {                                                                                            \
+      return *this = NAME(float(*this) + float(v));                                                                    \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    NAME& operator-=(T v) {                                                                                            \
+      return *this = NAME(float(*this) - float(v));                                                                    \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    NAME& operator*=(T v) {                                                                                            \
+      return *this = NAME(float(*this) * float(v));                                                                    \
+    }                                                                                                                  \
+    template <class T>                                                                                                 \
+    NAME& operator/=(T v) {                                                                                            \
+      return *this = NAME(float(*this) / float(v));                                                                    \
+    }                                                                                                                  \
+  };                                                                                                                   \
   template <class A, class B, std::enable_if_t<std::is_same<A, NAME>::value && std::is_same<B, NAME>::value, int> = 0> \
-  inline NAME operator+(A a, B b) { return NAME(float(a) + float(b)); }                                 \
+  inline NAME operator+(A a, B b) {                                                                                    \
+    return NAME(float(a) + float(b));                                                                                  \
+  }                                                                                                                    \
   template <class A, class B, std::enable_if_t<std::is_same<A, NAME>::value && std::is_same<B, NAME>::value, int> = 0> \
-  inline NAME operator-(A a, B b) { return NAME(float(a) - float(b)); }                                 \
+  inline NAME operator-(A a, B b) {                                                                                    \
+    return NAME(float(a) - float(b));                                                                                  \
+  }                                                                                                                    \
   template <class A, class B, std::enable_if_t<std::is_same<A, NAME>::value && std::is_same<B, NAME>::value, int> = 0> \
-  inline NAME operator*(A a, B b) { return NAME(float(a) * float(b)); }                                 \
+  inline NAME operator*(A a, B b) {                                                                                    \
+    return NAME(float(a) * float(b));                                                                                  \
+  }                                                                                                                    \
   template <class A, class B, std::enable_if_t<std::is_same<A, NAME>::value && std::is_same<B, NAME>::value, int> = 0> \
-  inline NAME operator/(A a, B b) { return NAME(float(a) / float(b)); }
+  inline NAME operator/(A a, B b) {                                                                                    \
+    return NAME(float(a) / float(b));                                                                                  \
+  }
 
 MCO_ASC_FLOAT16(half, half_to_float, float_to_half)
 MCO_ASC_FLOAT16(bfloat16_t, bfloat_to_float, float_to_bfloat)
@@ -196,17 +167,32 @@ struct int4b_t {
 
 enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_FIX, PIPE_ALL };
 enum event_t { EVENT_ID0, EVENT_ID1, EVENT_ID2, EVENT_ID3, EVENT_ID4, EVENT_ID5, EVENT_ID6, EVENT_ID7 };
-enum QuantMode_t {
-  NoQuant, F322F16, F322BF16, DEQF16, VDEQF16, QF322B8_PRE, VQF322B8_PRE, REQ8, VREQ8
-};
+enum QuantMode_t { NoQuant, F322F16, F322BF16, DEQF16, VDEQF16, QF322B8_PRE, VQF322B8_PRE, REQ8, VREQ8 };
 
 namespace AscendC {
 
 using TEventID = int8_t;
 
 enum class TPosition : uint8_t {
-  GM, A1, A2, B1, B2, C1, C2, CO1, CO2, VECIN, VECOUT, VECCALC, LCM = VECCALC, SPM, SHM = SPM, TSCM, C2PIPE2GM,
-  C2PIPE2LOCAL, MAX
+  GM,
+  A1,
+  A2,
+  B1,
+  B2,
+  C1,
+  C2,
+  CO1,
+  CO2,
+  VECIN,
+  VECOUT,
+  VECCALC,
+  LCM = VECCALC,
+  SPM,
+  SHM = SPM,
+  TSCM,
+  C2PIPE2GM,
+  C2PIPE2LOCAL,
+  MAX
 };
 using QuePosition = TPosition;
 
@@ -225,27 +211,56 @@ enum class KernelMode { MIX_MODE, AIC_MODE, AIV_MODE };
 enum class CubeFormat { ND, NZ, ZN, ZZ, NN, VECTOR, SCALAR, ND_ALIGN, COLUMN_MAJOR };
 enum class DataFormat : uint8_t { ND, NZ, NCHW, NC1HWC0, NHWC, NDHWC, FRACTAL_NZ };
 enum class TransposeType : uint8_t {
-  TRANSPOSE_TYPE_NONE, TRANSPOSE_NZ2ND_0213, TRANSPOSE_NZ2NZ_0213, TRANSPOSE_NZ2NZ_012_WITH_N,
-  TRANSPOSE_NZ2ND_012_WITH_N, TRANSPOSE_NZ2ND_012_WITHOUT_N, TRANSPOSE_NZ2NZ_012_WITHOUT_N, TRANSPOSE_ND2ND_ONLY,
-  TRANSPOSE_ND_UB_GM, TRANSPOSE_GRAD_ND_UB_GM, TRANSPOSE_ND2ND_B16, TRANSPOSE_NCHW2NHWC, TRANSPOSE_NHWC2NCHW
+  TRANSPOSE_TYPE_NONE,
+  TRANSPOSE_NZ2ND_0213,
+  TRANSPOSE_NZ2NZ_0213,
+  TRANSPOSE_NZ2NZ_012_WITH_N,
+  TRANSPOSE_NZ2ND_012_WITH_N,
+  TRANSPOSE_NZ2ND_012_WITHOUT_N,
+  TRANSPOSE_NZ2NZ_012_WITHOUT_N,
+  TRANSPOSE_ND2ND_ONLY,
+  TRANSPOSE_ND_UB_GM,
+  TRANSPOSE_GRAD_ND_UB_GM,
+  TRANSPOSE_ND2ND_B16,
+  TRANSPOSE_NCHW2NHWC,
+  TRANSPOSE_NHWC2NCHW
 };
 enum class HighLowPart { HIGHEST, LOWEST };
-enum class BlockMode : uint8_t { BLOCK_MODE_NORMAL, BLOCK_MODE_MATRIX, BLOCK_MODE_VECTOR, BLOCK_MODE_SMALL_CHANNEL,
-                                 BLOCK_MODE_DEPTHWISE };
+enum class BlockMode : uint8_t {
+  BLOCK_MODE_NORMAL,
+  BLOCK_MODE_MATRIX,
+  BLOCK_MODE_VECTOR,
+  BLOCK_MODE_SMALL_CHANNEL,
+  BLOCK_MODE_DEPTHWISE
+};
 enum KernelMetaType {
-  KERNEL_TYPE_AIV_ONLY, KERNEL_TYPE_AIC_ONLY, KERNEL_TYPE_MIX_AIV_1_0, KERNEL_TYPE_MIX_AIC_1_0,
-  KERNEL_TYPE_MIX_AIC_1_1, KERNEL_TYPE_MIX_AIC_1_2, KERNEL_TYPE_AICORE, KERNEL_TYPE_VECTORCORE,
-  KERNEL_TYPE_MIX_AICORE, KERNEL_TYPE_MIX_VECTOR_CORE, KERNEL_TYPE_MAX
+  KERNEL_TYPE_AIV_ONLY,
+  KERNEL_TYPE_AIC_ONLY,
+  KERNEL_TYPE_MIX_AIV_1_0,
+  KERNEL_TYPE_MIX_AIC_1_0,
+  KERNEL_TYPE_MIX_AIC_1_1,
+  KERNEL_TYPE_MIX_AIC_1_2,
+  KERNEL_TYPE_AICORE,
+  KERNEL_TYPE_VECTORCORE,
+  KERNEL_TYPE_MIX_AICORE,
+  KERNEL_TYPE_MIX_VECTOR_CORE,
+  KERNEL_TYPE_MAX
 };
 
 // <source pipe>_<destination pipe>; the value is source * 8 + destination.
-#define MCO_ASC_EVENTS(FROM)                                                                              \
+#define MCO_ASC_EVENTS(FROM)                                                                                     \
   FROM##_S = PIPE_##FROM * 8 + PIPE_S, FROM##_V = PIPE_##FROM * 8 + PIPE_V, FROM##_M = PIPE_##FROM * 8 + PIPE_M, \
-  FROM##_MTE1 = PIPE_##FROM * 8 + PIPE_MTE1, FROM##_MTE2 = PIPE_##FROM * 8 + PIPE_MTE2,                  \
+  FROM##_MTE1 = PIPE_##FROM * 8 + PIPE_MTE1, FROM##_MTE2 = PIPE_##FROM * 8 + PIPE_MTE2,                          \
   FROM##_MTE3 = PIPE_##FROM * 8 + PIPE_MTE3, FROM##_FIX = PIPE_##FROM * 8 + PIPE_FIX
 enum class HardEvent : uint8_t {
-  MCO_ASC_EVENTS(S), MCO_ASC_EVENTS(V), MCO_ASC_EVENTS(M), MCO_ASC_EVENTS(MTE1), MCO_ASC_EVENTS(MTE2),
-  MCO_ASC_EVENTS(MTE3), MCO_ASC_EVENTS(FIX), MAX
+  MCO_ASC_EVENTS(S),
+  MCO_ASC_EVENTS(V),
+  MCO_ASC_EVENTS(M),
+  MCO_ASC_EVENTS(MTE1),
+  MCO_ASC_EVENTS(MTE2),
+  MCO_ASC_EVENTS(MTE3),
+  MCO_ASC_EVENTS(FIX),
+  MAX
 };
 #undef MCO_ASC_EVENTS
 
@@ -293,9 +308,9 @@ enum DType : int32_t { F16, BF16, F32, I8, U8, I16, U16, I32, U32, I64, U64, BOO
 
 template <class T>
 struct dtype_of;
-#define MCO_ASC_DTYPE(TYPE, CODE)             \
-  template <>                                 \
-  struct dtype_of<TYPE> {                     \
+#define MCO_ASC_DTYPE(TYPE, CODE)               \
+  template <>                                   \
+  struct dtype_of<TYPE> {                       \
     static constexpr DType value = DType::CODE; \
   };
 MCO_ASC_DTYPE(half, F16)
@@ -329,8 +344,7 @@ using same_t = typename same<T>::type;  // a parameter that takes no part in ded
 template <class T>
 constexpr bool on_950 = one_of<T, fp8_e4m3fn_t, fp8_e5m2_t, fp8_e8m0_t, float8_e4m3_t, float8_e5m2_t, hifloat8_t,
                                fp4x2_e2m1_t, fp4x2_e1m2_t>;
-#define MCO_ASC_NO_950 \
-  "AscendC: fp8, fp4 and hifloat8 exist on Ascend950 alone; accepted: types of 910B, 910_93, 310P"
+#define MCO_ASC_NO_950 "AscendC: fp8, fp4 and hifloat8 exist on Ascend950 alone; accepted: types of 910B, 910_93, 310P"
 
 // Bits of one element: int4b_t counts half bytes.
 template <class T>
@@ -340,27 +354,27 @@ constexpr int64_t bytes_for(int64_t elements) {
   return elements * bits_of<T> / 8;
 }
 
-// What the kernels of a library use, for those that do not say what kind they are.
+// What the code of a library uses, for kernels that do not say what kind they are: a byte in a section of its own,
+// which is there where the compiler has emitted code of a function that notes it.
 enum Use { USES_CORE_TYPE, USES_CUBE, USES_MATMUL };
 struct Library {
   static inline int32_t kind = -1;
-  static inline bool used[3] = {};
 };
-template <Use use>
-struct Used {
-  static bool noted;
-};
-template <Use use>
-bool Used<use>::noted = (Library::used[use] = true);
-// Stands in templates and macros: what is not instantiated is not used.
 template <Use use>
 inline bool note() {
-  return Used<use>::noted;
+  __asm__ volatile(".pushsection mco_asc_uses,\"a\"\n\t.byte %c0\n\t.popsection" : : "i"(int(use)));
+  return true;
+}
+extern "C" {
+extern const uint8_t __start_mco_asc_uses[] __attribute__((weak, visibility("hidden")));
+extern const uint8_t __stop_mco_asc_uses[] __attribute__((weak, visibility("hidden")));
 }
 
 // Cube and vector code in one kernel: one cube core and two vector cores in a block.
 inline int32_t default_kind() {
-  const bool mixed = Library::used[USES_MATMUL] || (Library::used[USES_CUBE] && Library::used[USES_CORE_TYPE]);
+  bool used[3] = {};
+  for (const uint8_t* at = __start_mco_asc_uses; at < __stop_mco_asc_uses; ++at) used[*at] = true;
+  const bool mixed = used[USES_MATMUL] || (used[USES_CUBE] && used[USES_CORE_TYPE]);
   return Library::kind < 0 && mixed ? int32_t(AscendC::KERNEL_TYPE_MIX_AIC_1_2) : Library::kind;
 }
 
