@@ -102,6 +102,8 @@ extern "C" {
 void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
   auto& core = here(where->call);
   mco::asc::Launch& launch = core.launch;
+  // Cube cores that come to the barrier of vector cores meet each other, as flags of mode 0 do.
+  if (who == MCO_ASC_ALL_VECTOR && core.info.split && core.info.is_cube) who = MCO_ASC_ALL_CUBE;
   const int members = count > 0 ? count : int(launch.members[core.info.split ? who : MCO_ASC_ALL_CORES].size());
   int64_t round;
   if (core.checker) launch.checked->arrive({who, members}, core.number, core.all_done());

@@ -90,3 +90,27 @@ extern "C" __global__ __aicore__ void finds(GM_ADDR out, GM_ADDR workspace) {
   Duplicate(t, int32_t(7), 16384);
   user.SetValue(GetBlockIdx(), 7);
 }
+
+// Cores of each kind meet those of their own: how many vector cores each of them has seen in both rounds.
+extern "C" __global__ __aicore__ void meets(GM_ADDR slots, GM_ADDR seen) {
+  KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+  GlobalTensor<int32_t> words, out;
+  words.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(slots));
+  out.SetGlobalBuffer(reinterpret_cast<__gm__ int32_t*>(seen));
+  int32_t found = 0;
+  for (int32_t round = 1; round <= 2; round++) {
+    if ASCEND_IS_AIV {
+      words.SetValue(GetBlockIdx(), round);
+    }
+    SyncAll<true>();
+    if ASCEND_IS_AIV {
+      for (int32_t i = 0; i < 2 * GetBlockNum(); i++) {
+        found += words.GetValue(i) == round;
+      }
+    }
+    SyncAll();
+  }
+  if ASCEND_IS_AIV {
+    out.SetValue(GetBlockIdx(), found);
+  }
+}

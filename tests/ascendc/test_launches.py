@@ -56,6 +56,13 @@ def test_a_launch_finds_nothing_of_earlier_ones() -> None:
             kernel(3, found[:1], workspace=64)
 
 
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+def test_cube_cores_at_the_barrier_of_vector_cores_meet_their_own_kind(reverse: bool) -> None:
+    slots, seen = np.zeros(6, np.int32), np.zeros(6, np.int32)
+    build("meets")(3, slots, seen, reverse=reverse)
+    assert seen.tolist() == [12] * 6
+
+
 def test_assertions_can_be_left_out_as_for_the_chip(tmp_path: Path) -> None:
     source = tmp_path / "asserts.cpp"
     source.write_text(
