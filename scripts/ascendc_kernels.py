@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs public Ascend C kernels, unmodified, from a folder and compares them with their formulas.
 
-usage: python scripts/ascendc_kernels.py FOLDER [NAME ...]
+usage: python scripts/ascendc_kernels.py FOLDER [--list] [NAME ...]
 
 Nothing is fetched: FOLDER holds checkouts, under any names, of the repositories in the table below. A kernel whose file
 is not there is skipped by name. Exits with the number of kernels that are wrong or fail.
@@ -10,7 +10,6 @@ is not there is skipped by name. Exits with the number of kernels that are wrong
 
 from __future__ import annotations
 
-import functools
 import shutil
 import sys
 import tempfile
@@ -19,47 +18,16 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import ascendc_points  # noqa: F401  registers its kernels
+import ascendc_scans  # noqa: F401
 import numpy as np
+from ascendc_public import KERNELS, RNG, Missing, find, half, kernel, same, single
 
 import ms_custom_ops as mco
 
-RNG = np.random.default_rng(0)
-KERNELS: dict[str, Callable[[Path], None]] = {}
-
-
-class Missing(Exception):
-    """A file that the folder does not hold."""
-
-
-def kernel(function: Callable[[Path], None]) -> Callable[[Path], None]:
-    KERNELS[function.__name__] = function
-    return function
-
-
-@functools.cache
-def _files(folder: Path) -> tuple[str, ...]:
-    return tuple(str(path) for path in folder.rglob("*"))
-
-
-def find(folder: Path, end: str) -> Path:
-    """The file or folder whose path ends so."""
-    for path in _files(folder):
-        if path.endswith("/" + end):
-            return Path(path)
-    raise Missing(end)
-
-
-def same(got: np.ndarray, wanted: np.ndarray, rtol: float = 0, atol: float = 0) -> None:
-    np.testing.assert_allclose(got.astype(np.float64), wanted.astype(np.float64), rtol=rtol, atol=atol)
-
-
-def half(*shape: int) -> np.ndarray:
-    return RNG.normal(size=shape).astype(np.float16)
-
-
-def single(*shape: int) -> np.ndarray:
-    return RNG.normal(size=shape).astype(np.float32)
-
+LISTED = """add add_tile add_project add_asc trig_asc tril triu lerp xlogy get_row dup quantize_q8 quantize_q4 bgmv
+rotary reshape_and_cache matmul_310p row_scan matmul_project""".split()
+"""The 14 entries of the list of kernels to try, some of which hold several."""
 
 SAMPLES = "4_op_dev/6_ascendc_custom_op"
 
@@ -236,6 +204,19 @@ def bgmv(folder: Path) -> None:
 
 
 @kernel
+def rotary(folder: Path) -> None:
+    """In float32: in float16 it writes offsets of 32 bits into a buffer that holds as many of 16."""
+    op = mco.ascendc.load_project(find(folder, "ops/ascendc/aclnn_src"), soc="Ascend310P3")["ApplyRotaryPosEmbMS"]
+    shapes = (7, 4, 64), (7, 2, 64), (7, 32), (7, 32)
+    query, key, cos, sin = (RNG.uniform(-1, 1, shape).astype(np.float32) for shape in shapes)
+    got = op(query, key, cos, sin, layout=1, rotary_mode="interleave")
+    c, s = cos[:, None], sin[:, None]
+    for x, out in zip((query, key), got, strict=True):
+        even, odd = x[..., ::2], x[..., 1::2]
+        same(out, np.stack((even * c - odd * s, odd * c + even * s), axis=-1).reshape(x.shape), 1e-5, 1e-6)
+
+
+@kernel
 def reshape_and_cache(folder: Path) -> None:
     """Tokens into a paged cache, and the pages of requests that are no decodes out of it, in both layouts."""
     op = mco.ascendc.load_project(find(folder, "ops/ascendc/aclnn_src"))["ReshapeAndCacheNpd"]
@@ -263,17 +244,6 @@ def matmul_310p(folder: Path) -> None:
     c = np.zeros((32, 32), np.float32)
     run(1, a, b, c)
     same(c, a.astype(np.float32) @ b.astype(np.float32))
-
-
-@kernel
-def row_scan(folder: Path) -> None:
-    path = find(folder, "src/row_scan.cpp")
-    run = mco.ascendc.build(path, entry="row_scan_fp16", include_dirs=[path.parent])
-    for side in (32, 64, 128):
-        x = RNG.integers(-3, 4, 4 * side * side).astype(np.float16)
-        y = np.zeros(x.size, np.float32)
-        run(2, x, y, None, np.array([x.size, side], np.uint32))
-        same(y.reshape(-1, side), np.cumsum(x.astype(np.float32).reshape(-1, side), axis=1))
 
 
 @kernel
@@ -330,52 +300,11 @@ def lora_shrink(folder: Path) -> None:
         same(y, wanted, 2e-3, 2e-3)
 
 
-@kernel
-def max_pool(folder: Path) -> None:
-    x = single(2, 13, 11, 16)
-    padded = np.full((2, 15, 13, 16), -np.inf, np.float32)
-    padded[:, 1:14, 1:12] = x
-    wanted = np.max([padded[:, i : i + 13 : 2, j : j + 11 : 2] for i in range(3) for j in range(3)], axis=0)
-    same(_op(folder, "kernels/max_pool2d", "MaxPool2d")(x), wanted)
-
-
-@kernel
-def group_points(folder: Path) -> None:
-    op = _op(folder, "kernels/group_points", "GroupPoints")
-    points, places = single(2, 50, 16), RNG.integers(0, 50, (2, 9, 5)).astype(np.int32)
-    got = op(points, places, b=2, c=16, n=50, npoints=9, nsample=5)
-    same(got.reshape(2, 9, 5, 16), np.stack([points[i][places[i]] for i in range(2)]))
-
-
-@kernel
-def deformable_attention(folder: Path) -> None:
-    project, include = (
-        find(folder, "kernels/multi_scale_deformable_attn"),
-        find(folder, "include/ge/utils.h").parents[1],
-    )
-    op = mco.ascendc.load_project(project, include_dirs=[include])["MultiScaleDeformableAttn"]
-    for width, levels, points in ((16, 2, 4), (20, 3, 2)):
-        shapes = np.array([[6, 7], [3, 4], [2, 2]][:levels], np.int32)
-        starts = np.concatenate([[0], np.cumsum(shapes.prod(1))[:-1]]).astype(np.int32)
-        value = single(2, int(shapes.prod(1).sum()), 4, width)
-        where = RNG.uniform(-0.1, 1.1, (2, 9, 4, levels, points, 2)).astype(np.float32)
-        weights = RNG.uniform(size=(2, 9, 4, levels, points)).astype(np.float32)
-        wanted = np.zeros((2, 9, 4, width))
-        for b, q, h, level, p in np.ndindex(weights.shape):
-            height, across = shapes[level]
-            rows = value[b, starts[level] : starts[level] + height * across, h].reshape(height, across, width)
-            x, y = where[b, q, h, level, p].astype(np.float64) * (across, height) - 0.5
-            for c, r in ((np.floor(x) + i, np.floor(y) + j) for i in (0, 1) for j in (0, 1)):
-                if 0 <= c < across and 0 <= r < height:
-                    share = (1 - abs(x - c)) * (1 - abs(y - r))
-                    wanted[b, q, h] += weights[b, q, h, level, p] * share * rows[int(r), int(c)]
-        same(op(value, shapes, starts, where, weights).reshape(wanted.shape), wanted, 1e-3, 1e-4)
-
-
 def main() -> int:
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    folder, names = Path(sys.argv[1]).absolute(), sys.argv[2:] or list(KERNELS)
+    folder, given = Path(sys.argv[1]).absolute(), [name for name in sys.argv[2:] if not name.startswith("--")]
+    names = given or LISTED if "--list" in sys.argv else given or list(KERNELS)
     wrong = 0
     for name in names:
         started = time.perf_counter()
