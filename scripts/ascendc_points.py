@@ -53,3 +53,87 @@ def deformable_attention(folder: Path) -> None:
                     share = (1 - abs(x - c)) * (1 - abs(y - r))
                     wanted[b, q, h] += weights[b, q, h, level, p] * share * rows[int(r), int(c)]
         same(op(value, shapes, starts, where, weights).reshape(wanted.shape), wanted, 1e-3, 1e-4)
+
+
+@kernel
+def pointwise(folder: Path) -> None:
+    x, y, g = single(33, 65), single(33, 65), single(33, 65)
+    same(_op(folder, "kernels/add_relu", "AddRelu")(x, y), np.maximum(x + y, 0))
+    z = np.hypot(x, y)
+    same(_op(folder, "kernels/hypot", "Hypot")(x, y), z, 1e-5, 1e-5)
+    for got, side in zip(_op(folder, "kernels/hypot", "HypotGrad")(x, y, z, g), (x, y), strict=True):
+        same(got, g * side / z, 1e-4, 1e-5)
+    x, largest = single(1000), np.array([2.5], np.float32)
+    quantize = _op(folder, "kernels/fake_tensor_quant", "FakeTensorQuant")
+    scale = np.float32(127) / largest[0]
+    wanted = np.clip(np.rint(x * scale), -127, 127) / scale
+    same(quantize(x, largest, num_bits=8, is_unsigned=False, narrow_range=True), wanted, 1e-5, 1e-5)
+
+
+@kernel
+def farthest_points(folder: Path) -> None:
+    batch, count, wanted = 2, 200, np.zeros((2, 9), np.int32)
+    points, far = single(batch, 3, count), np.full((batch, count), 1e10, np.float32)
+    for b in range(batch):
+        nearest = far[b].copy()
+        for i in range(1, 9):
+            nearest = np.minimum(nearest, ((points[b] - points[b][:, wanted[b, i - 1], None]) ** 2).sum(0))
+            wanted[b, i] = nearest.argmax()
+    op = _op(folder, "kernels/furthest_point_sampling", "FurthestPointSampling")
+    same(op(points, far, num_points=9), wanted)
+
+
+@kernel
+def nearest_points(folder: Path) -> None:
+    points, centers, k = single(2, 3, 130), single(2, 17, 3), 5
+    squares = ((centers[:, :, None] - points.transpose(0, 2, 1)[:, None]) ** 2).sum(-1)
+    distances, places = _op(folder, "kernels/knn", "Knn")(points, centers, is_from_knn=True, k=k)
+    same(np.sort(distances, -1), np.sort(squares, -1)[..., :k], 1e-4, 1e-4)
+    same(np.take_along_axis(squares, places.astype(np.int64), -1), distances, 1e-4, 1e-4)
+
+
+@kernel
+def voxel_sums(folder: Path) -> None:
+    batch, count, width, x, y = 2, 50, 32, 6, 5
+    where = RNG.integers(-1, 7, (batch, count, 3)).astype(np.int32)
+    where[..., 2] = 0
+    features, wanted = single(batch, count, width), np.zeros((batch, y, x, width))
+    for b, n in np.ndindex(batch, count):
+        if 0 <= where[b, n, 0] < x and 0 <= where[b, n, 1] < y:
+            wanted[b, where[b, n, 1], where[b, n, 0]] += features[b, n]
+    op = _op(folder, "kernels/voxel_pooling_train", "VoxelPoolingTrain")
+    sizes = {"num_voxel_x": x, "num_voxel_y": y, "num_voxel_z": 1}
+    out, _ = op(where, features, batch_size=batch, num_points=count, num_channels=width, **sizes)
+    same(out.reshape(wanted.shape), wanted, 1e-5, 1e-5)
+
+
+@kernel
+def graph_softmax(folder: Path) -> None:
+    edges, nodes = single(60, 8), RNG.integers(0, 7, 60).astype(np.int32)
+    nodes[0] = 6
+    powers = np.exp(edges.astype(np.float64))
+    sums = np.zeros((7, 8))
+    np.add.at(sums, nodes, powers)
+    same(_op(folder, "kernels/graph_softmax", "GraphSoftmax")(edges, nodes, N=7), powers / sums[nodes], 1e-3, 1e-4)
+
+
+@kernel
+def pooled_cells(folder: Path) -> None:
+    count, width, height, across = 60, 32, 5, 6
+    features, cells = single(count, width), np.sort(RNG.integers(0, height * across, count))
+    starts = np.flatnonzero(np.diff(cells, prepend=-1)).astype(np.int32)
+    lengths = np.diff(np.append(starts, count)).astype(np.int32)
+    places = np.zeros((count, 4), np.int32)
+    places[:, 0], places[:, 1] = cells // across, cells % across
+    op = _op(folder, "kernels/bev_pool", "BEVPool")
+    out = op(features, places, lengths, starts, b=1, d=1, h=height, w=across, c=width)
+    wanted = np.zeros((height * across, width))
+    np.add.at(wanted, cells, features.astype(np.float64))
+    same(out.reshape(wanted.shape), wanted, 1e-5, 1e-5)
+
+
+@kernel
+def unique(folder: Path) -> None:
+    x = RNG.integers(0, 500, 3000).astype(np.int32)
+    values, count = _op(folder, "kernels/unique_v2", "UniqueV2")(x)
+    same(values[: int(count.ravel()[0])], np.unique(x))
