@@ -7,6 +7,7 @@
 #include "decode.h"
 #include "instruction.h"
 #include "limits.inc"
+#include "straight.h"
 
 namespace mco {
 
@@ -204,6 +205,7 @@ void read_body(Reader& in, const Strings& strings, Program& p) {
   read_statements(Context{in, strings, p, out}, Place());
   out.add(What::End, 0);
   p.stream.steps.shrink_to_fit();
+  make_straight(p);
 }
 
 }  // namespace mco

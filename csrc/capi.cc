@@ -18,6 +18,7 @@
 #include "program.h"
 #include "run.h"
 #include "simd/kernels.h"
+#include "straight.h"
 
 #ifndef MCO_VERSION
 #define MCO_VERSION "1"  // of the C interface
@@ -237,6 +238,12 @@ int mco_program_step_route(const mco_program* program, int64_t step, uint32_t* r
   if (written) *written = to;
   if (pipe) *pipe = mco::pipe_of(p, *s.instr);
   return 0;
+}
+
+int mco_program_step_straight(const mco_program* program, int64_t step) {
+  if (!program || step < 0 || step >= mco_program_steps(program)) return 0;
+  const mco::Step& s = program->program->stream.steps[size_t(step)];
+  return s.what == mco::What::Instr && s.instr->straight & (mco::kNoted | mco::kCame) ? 1 : 0;
 }
 
 int mco_table_put(const char* key, const uint8_t* bytes, size_t size, char* err, size_t errlen) {

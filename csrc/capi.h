@@ -115,6 +115,9 @@ MCO_API int mco_program_step(const mco_program* program, int64_t step, const cha
 // number of its pipe, -1: none. Returns 1 for a step that is no instruction.
 MCO_API int mco_program_step_route(const mco_program* program, int64_t step, uint32_t* read, uint32_t* written,
                                    int32_t* pipe);
+// Whether a step is made together with a product, not by itself: a load2d that copies nothing, a fixpipe that finds the
+// result in its place.
+MCO_API int mco_program_step_straight(const mco_program* program, int64_t step);
 
 // The table of programs of this process. Putting a key that is there already keeps the first program.
 MCO_API int mco_table_put(const char* key, const uint8_t* bytes, size_t size, char* err, size_t errlen);

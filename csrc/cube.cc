@@ -5,6 +5,7 @@
 
 #include "handlers.h"
 #include "number.h"
+#include "straight.h"
 
 namespace mco {
 
@@ -23,6 +24,7 @@ struct Cube {
   int64_t a_outer, a_inner;  // bytes between fractal rows and between k blocks of A
   int64_t b_inner;           // bytes between k blocks of B
   int64_t c_panel;           // elements between columns of fractals of C
+  uint8_t noted = 0;         // kLeft, kRight: the fractals of A, of B lie where load2d has noted
 };
 
 int64_t k0_of(const Instr& in) { return kBlockBytes / in.tensors[isa::mmad::fm].size; }
@@ -45,9 +47,12 @@ template <class T>
 bool unpack(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const uint8_t* b, int64_t first, int64_t k,
             T* a_out, T* b_out, int64_t lda) {
   const DType ta = in.tensors[isa::mmad::fm].dtype, tb = in.tensors[isa::mmad::filter].dtype;
-  const int64_t k0 = k0_of(in), q = first / k0, whole = round_up(k, k0);
+  const int64_t k0 = k0_of(in), q = first / k0, whole = round_up(k, k0), blocks = whole / k0;
   bool exact;
-  if (c.vector) {
+  if (c.noted & kLeft) {
+    const NotedJob j{&m.noted(L0A, a) + q, ceil_div(c.k, k0), 1, c.m / kFractalSide, blocks, a_out, lda};
+    exact = m.kernels.lay_a[ta == BF16](j);
+  } else if (c.vector) {
     const int64_t size = in.tensors[isa::mmad::fm].size;
     uint8_t* row = m.arena.scratch(3, whole * size);
     std::memset(row, 0, size_t(whole * size));
@@ -58,6 +63,11 @@ bool unpack(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const 
   } else {
     FractalJob j{a + q * c.a_inner, c.a_outer, c.a_inner, c.m, k, a_out, lda};
     exact = m.kernels.pack_a[ta](j);
+  }
+  if (c.noted & kRight) {
+    const int64_t n1 = c.n / kFractalSide;
+    const NotedJob j{&m.noted(L0B, b) + q * n1, 1, n1, n1, blocks, b_out, whole * kFractalSide};
+    return m.kernels.lay_b[tb == BF16](j) && exact;
   }
   FractalJob j{b + q * c.b_inner, kFractalBytes, c.b_inner, c.n, k, b_out, whole * kFractalSide};
   return m.kernels.pack_b[tb](j) && exact;
@@ -117,6 +127,19 @@ Wide c_end(const Cube& c, int64_t size) {
   return (Wide(c.n / kFractalSide - 1) * c.c_panel + Wide(c.m) * kFractalSide) * size;
 }
 
+// Where a fixpipe behind a product would copy its result, or null where it must go through L0C. The checks of the
+// fixpipe are those of its own.
+uint8_t* place_behind(Machine& m, const Instr& fixpipe, Cube& c) {
+  using namespace isa::fixpipe;
+  if (m.atomic != kDTypes) return nullptr;
+  const int64_t count = m.arg(fixpipe, cburst_num), length = m.arg(fixpipe, burst_len);
+  const int64_t step = length + m.arg(fixpipe, dst_gap);
+  uint8_t* to = m.write(fixpipe, dst, 0, wide_product(count - 1, step) + length);
+  if (reinterpret_cast<uintptr_t>(to) % sizeof(float)) return nullptr;
+  c.c_panel = step / int64_t(sizeof(float));
+  return to;
+}
+
 }  // namespace
 
 void check_mmad(const Program& p, const Instr& in) { check_cube(p, in); }
@@ -141,8 +164,16 @@ void run_mmad(Machine& m, const Instr& in) {
   const uint8_t* a = m.read(in, isa::mmad::fm, 0, a_end);
   const uint8_t* b =
       m.read(in, isa::mmad::filter, 0, fractal_end(c.n / kFractalSide, kFractalBytes, k, k0, c.b_inner, size));
-  run_cube(m, in, c, a, b, m.write(in, isa::mmad::dst, 0, c_end(c, in.tensors[isa::mmad::dst].size)),
-           in.attrs[isa::mmad::accumulate] != 0);
+  uint8_t* result = m.write(in, isa::mmad::dst, 0, c_end(c, in.tensors[isa::mmad::dst].size));
+  c.noted = m.straight(in) & (kLeft | kRight);
+  m.came = false;
+  if (m.straight(in) & kLeaves) {
+    if (uint8_t* place = place_behind(m, *in.partner, c)) {
+      result = place;
+      m.came = true;
+    }
+  }
+  run_cube(m, in, c, a, b, result, in.attrs[isa::mmad::accumulate] != 0);
 }
 
 void check_matmul(const Program& p, const Instr& in) { check_cube(p, in); }

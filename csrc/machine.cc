@@ -29,6 +29,9 @@ Machine::Machine(const Program& p, const Shared& shared, const std::vector<View>
       log_(take_log()) {
   views_.reserve(p.buffers.size());
   arena.fit(p);
+  for (int side = 0; side < 2 && shared.straight; ++side) {
+    noted_[side].resize(size_t(p.arena_bytes[side ? L0B : L0A] / kFractalBytes + 1));
+  }
   for (size_t i = 0; i < p.buffers.size(); ++i) {
     const Buffer& b = p.buffers[i];
     add_view(b.scope == GM ? gm[i] : View{arena.base(b.scope) + b.address, b.size_bytes});
@@ -56,6 +59,7 @@ void Machine::start(int64_t block, int64_t register_value, const Registers& inpu
   saturate = program.saturate;
   wrap_int = false;
   registers_ = inputs;
+  has_turn_ = came = false;
   at_ = program.stream.steps.data();
   if (observer_) observer_->on_start(*this);
 }
@@ -72,7 +76,10 @@ void Machine::end(int64_t block) {
   shared_.order.end(block, log_);
 }
 
-void Machine::arrive(int64_t block) { shared_.order.arrive(block, log_, at_[-1].loc); }
+void Machine::arrive(int64_t block) {
+  has_turn_ = false;
+  shared_.order.arrive(block, log_, at_[-1].loc);
+}
 
 void Machine::look(uint32_t loc) {
   switch (pulse_.look(shared_.watch)) {
@@ -233,7 +240,7 @@ void Machine::to_gm(const Instr& in, int tensor, uint8_t* at, const uint8_t* byt
       fail("an atomic add at an address that is no multiple of the element size needs deterministic=1");
     }
     atomic_add(at, bytes, size, atomic, program.saturate, !shared_.alone, atomic_op);
-  } else if (shared_.order.has_turn(block_)) {
+  } else if (has_turn_ || (has_turn_ = shared_.order.has_turn(block_))) {
     log_.apply(program.saturate);
     atomic_add(at, bytes, size, atomic, program.saturate, false);
   } else {

@@ -28,7 +28,8 @@ struct Shared {
   BlockOrder& order;
   Watch& watch;
   bool deterministic;
-  bool alone = false;  // no other thread adds to GM meanwhile
+  bool alone = false;     // no other thread adds to GM meanwhile
+  bool straight = false;  // on-chip memory is looked at by instructions alone
 };
 
 class Machine {
@@ -102,6 +103,15 @@ class Machine {
   }
   int64_t block() const { return block_; }
 
+  // The bits of straight.h that are in force.
+  uint8_t straight(const Instr& in) const { return shared_.straight ? in.straight : 0; }
+  // What load2d has noted of the fractal at an address in L0A or L0B.
+  Fractal& noted(Scope scope, const uint8_t* at) {
+    return noted_[scope == L0A ? 0 : 1][size_t((at - arena.base(scope)) / kFractalBytes)];
+  }
+  // Whether the result of the product that was executed last has come to where the fixpipe behind it puts it.
+  bool came = false;
+
   Scope scope(const Instr& in, int tensor) const { return program.buffers[in.tensors[size_t(tensor)].buffer].scope; }
   [[noreturn]] void refuse(const Instr& in, const char* what, const std::string& given,
                            const std::string& accepted) const {
@@ -164,6 +174,8 @@ class Machine {
   std::vector<Loop> loops_;   // by depth
   Registers registers_;
   AtomicLog log_;
+  bool has_turn_ = false;          // to add at once, until the next barrier
+  std::vector<Fractal> noted_[2];  // of L0A and L0B
   std::vector<View> views_;
   std::vector<int64_t> sizes_;      // of the views, where accesses are reported
   std::vector<Operand> unsettled_;  // operands of the instruction that is observed

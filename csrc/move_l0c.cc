@@ -5,6 +5,7 @@
 
 #include "handlers.h"
 #include "number.h"
+#include "straight.h"
 
 namespace mco {
 
@@ -143,6 +144,10 @@ void run_fixpipe(Machine& m, const Instr& in) {
   const uint8_t* src = m.read(in, isa::fixpipe::src, 0, nothing ? Wide(0) : wide_product(count - 1, src_step) + length);
   uint8_t* dst = m.write(in, isa::fixpipe::dst, 0, nothing ? Wide(0) : wide_product(count - 1, dst_step) + written);
   if (nothing) return;
+  if (m.straight(in) & kCame && m.came) {
+    m.came = false;
+    return;
+  }
   const bool direct = m.scope(in, isa::fixpipe::dst) == GM && m.atomic == kDTypes;
   for (int64_t n = 0; n < count; ++n) {
     const uint8_t* s = src + n * int64_t(src_step);

@@ -40,6 +40,8 @@ class Observer {
   virtual void step(Machine& machine, const Step& step) = 0;
   // Whether on_access is to be called; without it, the machine runs as fast as one that is not observed.
   virtual bool wants_access() const { return true; }
+  // Whether every instruction is executed, in order, and on-chip memory is looked at by instructions alone.
+  virtual bool passive() const { return false; }
   // A block begins; has come to its end, or failed.
   virtual void on_start(const Machine&) {}
   virtual void on_end(const Machine&) {}

@@ -202,7 +202,8 @@ Run::Seat Run::take_seat() {
   }
   if (check_) seat.observer = std::make_unique<Checker>(*check_, program_);
   if (source_) seat.observer = source_->make();
-  const Shared shared{*order_, watch_, options_.deterministic != 0};
+  const bool straight = !seat.observer || seat.observer->passive();
+  const Shared shared{*order_, watch_, options_.deterministic != 0, false, straight};
   seat.machine = std::make_unique<Machine>(program_, shared, gm_, seat.observer.get());
   return seat;
 }

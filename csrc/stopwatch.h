@@ -24,6 +24,7 @@ class Stopwatch final : public ObserverOf<Stopwatch> {
 
   Stopwatch(const Program& program, const Measures& measures);
   bool wants_access() const override { return false; }
+  bool passive() const override { return true; }
   Outcome walk(Machine& machine) override;
   void on_start(const Machine&) override { last_ = nullptr; }
   void on_end(const Machine&) override;

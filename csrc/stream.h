@@ -74,6 +74,8 @@ struct Instr {
   Slice<uint32_t> args;
   Slice<int64_t> attrs;
   uint32_t loc = 0;
+  uint8_t straight = 0;            // bits of straight.h
+  const Instr* partner = nullptr;  // with kLeaves
 };
 
 enum class What : uint8_t {

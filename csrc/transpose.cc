@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "handlers.h"
+#include "straight.h"
 
 namespace mco {
 
@@ -77,9 +78,15 @@ void run_load2d(Machine& m, const Instr& in) {
   const Wide first = Wide(index) * kFractalBytes;
   const uint8_t* src = m.read(in, isa::load2d::src, first, first + wide_product(last * src_stride + 1, kFractalBytes));
   uint8_t* dst = m.write(in, isa::load2d::dst, 0, wide_product(last * dst_step + 1, kFractalBytes));
+  const bool noted = m.straight(in) & kNoted;
+  const Scope target = m.scope(in, isa::load2d::dst);
   for (int64_t r = 0; r < repeat; ++r) {
     const uint8_t* from = src + (index + r * src_stride) * kFractalBytes;
     uint8_t* to = dst + r * int64_t(dst_step) * kFractalBytes;
+    if (noted) {
+      m.noted(target, to) = {from, in.attrs[isa::load2d::transpose] != 0};
+      continue;
+    }
     if (in.attrs[isa::load2d::transpose]) {
       transpose_fractal(m.kernels, to, from);
     } else {

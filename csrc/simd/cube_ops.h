@@ -82,9 +82,14 @@ template <class C, bool Exact, int Panels>
 MCO_INLINE void panel_rows(const GemmJob<typename C::T>& j, int64_t panel) {
   const typename C::T* b = j.b + panel * j.b_panel;
   typename C::T* c = j.c + panel * j.c_panel;
+  constexpr int kRest = kRows > 4 ? 4 : kRows / 2;
   int64_t m = 0;
-  for (; m + kRows <= j.m; m += kRows) micro<C, Exact, kRows, Panels>(j, j.a + m * j.lda, b, c + m * 16);
-  rest_rows<C, Exact, (kRows > 4 ? 4 : kRows / 2), Panels>(j, j.a + m * j.lda, b, c + m * 16, j.m - m);
+  // Few rows wait for their own sums: 8 go as two fours, not as six and two.
+  for (; m + kRows <= j.m && (kRows % 4 == 0 || j.m - m != 8); m += kRows) {
+    micro<C, Exact, kRows, Panels>(j, j.a + m * j.lda, b, c + m * 16);
+  }
+  for (; m + kRest <= j.m; m += kRest) micro<C, Exact, kRest, Panels>(j, j.a + m * j.lda, b, c + m * 16);
+  rest_rows<C, Exact, kRest / 2, Panels>(j, j.a + m * j.lda, b, c + m * 16, j.m - m);
 }
 
 template <class C, bool Exact>
@@ -171,6 +176,63 @@ static bool pack_b(const FractalJob& j) {
     int32_t* panel = (int32_t*)j.dst + p * j.ld;
     for (int64_t q = 0; q * E < j.k; ++q) {
       exact &= turn_fractal<T>(panel + q * E * kFractalSide, j.src + p * j.outer + q * j.inner);
+    }
+  }
+  return exact;
+}
+
+#if MCO_W >= 8
+MCO_INLINE __m256i load_block(const uint8_t* at) { return ld<__m256i>(at); }  // where `ld` is a distance
+#endif
+
+// A fractal as 16 rows of 16 values `ld` apart, transposed or as it is.
+template <DType T, bool Turn>
+MCO_INLINE bool lay_fractal(int32_t* dst, int64_t ld, const uint8_t* src) {
+  bool exact = true;
+  if constexpr (!Turn) {
+    for (int i = 0; i < kFractalSide; ++i) exact &= unpack_row<T>(dst + i * ld, src + i * kBlockBytes);
+    return exact;
+  }
+#if MCO_W >= 8
+  __m256i r[16];
+  MCO_UNROLL
+  for (int i = 0; i < 16; ++i) r[i] = load_block(src + i * kBlockBytes);
+  transpose_rows(r);
+  MCO_UNROLL
+  for (int i = 0; i < 16; ++i) exact &= unpack_row<T>(dst + i * ld, (const uint8_t*)&r[i]);
+#else
+  uint16_t rows[kFractalSide][kFractalSide];
+  for (int i = 0; i < kFractalSide; ++i) {
+    for (int k = 0; k < kFractalSide; ++k) __builtin_memcpy(&rows[k][i], src + i * kBlockBytes + 2 * k, 2);
+  }
+  for (int i = 0; i < kFractalSide; ++i) exact &= unpack_row<T>(dst + i * ld, (const uint8_t*)rows[i]);
+#endif
+  return exact;
+}
+
+template <DType T>
+static bool lay_a(const NotedJob& j) {
+  bool exact = true;
+  for (int64_t f = 0; f < j.rows; ++f) {
+    for (int64_t q = 0; q < j.k; ++q) {
+      const Fractal& x = j.first[f * j.outer + q * j.inner];
+      int32_t* dst = (int32_t*)j.dst + f * kFractalSide * j.ld + q * kFractalSide;
+      exact &= x.turned ? lay_fractal<T, true>(dst, j.ld, x.at) : lay_fractal<T, false>(dst, j.ld, x.at);
+    }
+  }
+  return exact;
+}
+
+// A panel has a fractal of B the other way round: k down, columns across.
+template <DType T>
+static bool lay_b(const NotedJob& j) {
+  bool exact = true;
+  for (int64_t f = 0; f < j.rows; ++f) {
+    for (int64_t q = 0; q < j.k; ++q) {
+      const Fractal& x = j.first[f * j.outer + q * j.inner];
+      int32_t* dst = (int32_t*)j.dst + f * j.ld + q * kFractalElements;
+      exact &=
+          x.turned ? lay_fractal<T, false>(dst, kFractalSide, x.at) : lay_fractal<T, true>(dst, kFractalSide, x.at);
     }
   }
   return exact;

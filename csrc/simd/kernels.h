@@ -86,6 +86,21 @@ struct FractalJob {
   int64_t ld;
 };
 
+// 16 rows of 16 elements of 16 bits; `turned`: the transposed one is meant.
+struct Fractal {
+  const uint8_t* at = nullptr;
+  bool turned = false;
+};
+
+// The same from fractals anywhere: that of fractal row f and k block q is first[f * outer + q * inner].
+struct NotedJob {
+  const Fractal* first;
+  int64_t outer, inner;
+  int64_t rows, k;  // fractal rows, k blocks
+  void* dst;        // as of FractalJob
+  int64_t ld;
+};
+
 struct Kernels {
   const char* name;
   LaneFn lane[kLaneOps][kDTypes];
@@ -131,6 +146,8 @@ struct Kernels {
   // values is exact in float32.
   bool (*pack_a[kDTypes])(const FractalJob&);
   bool (*pack_b[kDTypes])(const FractalJob&);
+  bool (*lay_a[2])(const NotedJob&);  // of float16 and bfloat16
+  bool (*lay_b[2])(const NotedJob&);
   void (*gemm)(const GemmJob<float>&);
   void (*gemm_int)(const GemmJob<int32_t>&);
 };

@@ -153,6 +153,10 @@ Kernels make_kernels(const char* name) {
   set_cube<F32>(k);
   set_cube<I8>(k);
   set_cube<U8>(k);
+  k.lay_a[0] = lay_a<F16>;
+  k.lay_a[1] = lay_a<BF16>;
+  k.lay_b[0] = lay_b<F16>;
+  k.lay_b[1] = lay_b<BF16>;
   k.gemm = gemm_float;
   k.gemm_int = gemm_int;
   return k;

@@ -23,7 +23,8 @@ class StepMeasure:
     ``name`` is what it does and ``where`` its line in the kernel, as of :func:`ms_custom_ops.engine.count`.
     ``seconds`` holds what the walk from step to step costs; ``read`` and ``written`` are bytes, ``operations`` counts
     multiplications and additions of products. ``sources`` and ``targets``: the scopes of the operands that an
-    instruction reads and writes; ``pipe`` its pipe's number on the chip, -1 for none.
+    instruction reads and writes; ``pipe`` its pipe's number on the chip, -1 for none. ``straight``: the engine makes it
+    together with a product, so that by itself it takes next to no time.
     """
 
     name: str
@@ -36,6 +37,7 @@ class StepMeasure:
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     pipe: int = -1
+    straight: bool = False
 
 
 def measure(program: ir.Program, feed: native.Feed, *, threads: int = 1) -> list[StepMeasure]:
@@ -61,8 +63,11 @@ def measure(program: ir.Program, feed: native.Feed, *, threads: int = 1) -> list
         if line is not None:
             taken, (read, written, operations) = float(nanoseconds[step]) * 1e-9, map(int, work[step])
             sources, targets, pipe = _route(library, handle, step)
+            straight = bool(library.mco_program_step_straight(handle.pointer, step))
             found.append(
-                StepMeasure(*line, int(counts[step]), taken, read, written, operations, sources, targets, pipe)
+                StepMeasure(
+                    *line, int(counts[step]), taken, read, written, operations, sources, targets, pipe, straight
+                )
             )
     return found
 

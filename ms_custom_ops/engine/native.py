@@ -119,6 +119,7 @@ def _library() -> ctypes.CDLL:
             ctypes.c_int,
             [pointer, ctypes.c_int64, ctypes.POINTER(text), ctypes.POINTER(text), ctypes.POINTER(ctypes.c_uint32)],
         ),
+        "mco_program_step_straight": (ctypes.c_int, [pointer, ctypes.c_int64]),
         "mco_program_step_route": (
             ctypes.c_int,
             [
