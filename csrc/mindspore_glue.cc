@@ -15,6 +15,10 @@
 #include <string>
 #include <vector>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "cache_file.h"
 #include "capi.h"
 #include "launch.h"
@@ -120,6 +124,7 @@ struct OpData : AotKernelData {
   std::vector<int64_t> bound_shapes;
   std::vector<std::string> bound_dtypes;
   bool empty = false;
+  bool ran = false;
   bool alone = false;  // its last run was short: the next one wakes no thread
   const mco_program* program = nullptr;
   bool launches = false;  // a compiled kernel instead of a Program
@@ -351,6 +356,21 @@ void Run(OpData& data, const Tensors& t, void** params) {
   data.alone = std::chrono::steady_clock::now() - start < (data.alone ? kShort : kShort / 2);
 }
 
+// Before the first run of a kernel: MindSpore has just compiled a graph. What its compiler freed stays with the
+// allocator, some 50 KiB for each node, and the tensors of the graph, which lie elsewhere, would come on top of it. At
+// most once a second, as it is the same for all kernels of the graph.
+void ReturnFreedMemory() {
+#ifdef __GLIBC__
+  static std::mutex mutex;
+  static std::chrono::steady_clock::time_point last;
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto now = std::chrono::steady_clock::now();
+  if (last.time_since_epoch().count() && now - last < std::chrono::seconds(1)) return;
+  malloc_trim(0);
+  last = std::chrono::steady_clock::now();
+#endif
+}
+
 }  // namespace
 
 extern "C" {
@@ -395,6 +415,8 @@ MCO_API int mco_op(int nparam, void** params, int* ndims, int64_t** shapes, cons
                 " inputs and " + std::to_string(data->results) + " outputs");
   }
   const Tensors t{ndims, shapes, dtypes};
+  if (!data->ran) ReturnFreedMemory();
+  data->ran = true;
   if (!data->IsBoundFor(t)) Bind(data, t);
   Run(*data, t, params);
   return 0;

@@ -103,7 +103,8 @@ def nothing_like(x):
 
 
 class Exchange(nn.Cell):
-    """What ranks tell each other, in an order that is the same on all of them: each call waits for ``after``.
+    """What ranks tell each other. The order has to be the same on all of them: the caller makes each call depend on the
+    one before.
 
     What is sent must be no constant, see :func:`nothing_like`, and the result of a cell has to wait for its last call:
     one whose result a rank does not use is dropped from that rank's graph, and the others wait for ever.
@@ -117,23 +118,14 @@ class Exchange(nn.Cell):
             if self.broadcasts:
                 self.send = [ops.Broadcast(root, group.name) for root in range(group.size)]
 
-    def wait(self, x, after):
-        """``x``, once each tensor of the tuple ``after`` is there: a tuple as a whole is not waited for."""
-        for tensor in after:
-            x = ops.depend(x, tensor)
-        return x
-
-    def share(self, x, owner, after):
+    def share(self, x, owner):
         """``x`` of the rank ``owner``, on every rank."""
         if self.alone:
             return x
-        x = self.wait(x, after)
         if self.broadcasts:
             return self.send[owner]((x,))[0]
         return self.all_reduce(x if owner == self.group.rank else nothing_like(x))
 
-    def total(self, x, after):
+    def total(self, x):
         """Sum over the ranks."""
-        if self.alone:
-            return x
-        return self.all_reduce(self.wait(x, after))
+        return x if self.alone else self.all_reduce(x)
