@@ -47,9 +47,8 @@ def fuzz_for(seconds: int, source: Path, folder: Path) -> subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize("seconds", [20, pytest.param(60, marks=pytest.mark.nightly)])
-def test_some_seconds_of_fuzzing_find_nothing(fuzz: None, tmp_path: Path, seconds: int) -> None:
-    done = fuzz_for(seconds, ROOT, tmp_path)
+def test_a_minute_of_fuzzing_finds_nothing(fuzz: None, tmp_path: Path) -> None:
+    done = fuzz_for(60, ROOT, tmp_path)  # shorter, a slow machine sees the seeds and nothing else
     assert done.returncode == 0, done.stderr[-6000:]
     assert not list((tmp_path / "found").iterdir()) and len(list((tmp_path / "seeds").iterdir())) > 200
     ran = dict((level, int(n)) for n, level in re.findall(r"(\d+) ran at (\w+)", done.stderr))
