@@ -59,6 +59,7 @@ def command(
         raise click.ClickException("the program cache is off (MS_CUSTOM_OPS_CACHE_DIR); accepted: --out FOLDER")
     if target == "tbe" and out is None:
         raise click.UsageError("--target tbe without --out; accepted: --out FOLDER")
+    listed = list(read_calls(calls)) if calls is not None else []
     names = list(ops or scope.names())
     items = items_of(registry, names, socs)
     start = time.perf_counter()
@@ -70,7 +71,6 @@ def command(
         folders = tuple(str(f) for f in scope.folders)
         cache = ProgramCache(folder)
         outcome = compile_items(items, cache, jobs, scheduler, folders, progress)
-    listed = list(read_calls(calls)) if calls is not None else []
     plans = make_plans([item for item in items if item in outcome.entries], listed, cache, jobs, scheduler, folders)
     path = write_manifest(outcome, folder)
     if as_json:

@@ -56,10 +56,13 @@ def test_a_program_written_after_the_documentation_runs(folder, name):
 
 def test_a_line_that_is_no_call_is_refused(tmp_path):
     (tmp_path / "calls").write_text("\nsegsum_decay\n")
-    done = CliRunner().invoke(main, ["compile", "bwd_dtrap_ddt", "--calls", str(tmp_path / "calls"), "--out", "x"])
+    done = CliRunner().invoke(
+        main, ["compile", "bwd_dtrap_ddt", "--calls", str(tmp_path / "calls"), "--out", str(tmp_path / "out")]
+    )
     assert done.exit_code == 1
     accepted = "accepted: a call as the C library writes it (MS_CUSTOM_OPS_ACL_CALLS)"
     assert f"compile: line 2 of {tmp_path / 'calls'} is 'segsum_decay'; {accepted}" in done.output
+    assert not (tmp_path / "out").exists()  # before anything is made
 
 
 def test_calls_are_written_where_they_can_be(folder, tmp_path):
