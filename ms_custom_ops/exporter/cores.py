@@ -240,6 +240,11 @@ def _is_mode(s: object) -> bool:
 
 def registers_of(s: ir.Statement) -> set[int]:
     """Registers that a statement reads, not those of the statements inside it."""
+    return set(reads_of(s))
+
+
+def reads_of(s: ir.Statement) -> list[int]:
+    """The same, each as often as it is read."""
     values: list = []
     if isinstance(s, ir.Instr):
         values = [*s.args, *(t.offset for t in s.tensors)]
@@ -253,11 +258,11 @@ def registers_of(s: ir.Statement) -> set[int]:
         values = [s.ref.offset]
     elif isinstance(s, ir.Store):
         values = [s.ref.offset, s.value]
-    found: set[int] = set()
+    found: list[int] = []
     while values:
         e = values.pop()
         if isinstance(e, Expr):
             if e.op == "var":
-                found.add(e.value)
+                found.append(e.value)
             values += [x for x in (e.a, e.b) if x is not None]
     return found

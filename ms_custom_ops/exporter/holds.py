@@ -8,10 +8,9 @@ value that is used more than once has at most one operator.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from ms_custom_ops.exporter.cores import registers_of
+from ms_custom_ops.exporter.cores import reads_of, registers_of
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import FLOATS
 from ms_custom_ops.program.expr import Expr
@@ -34,7 +33,7 @@ class _Uses:
         for index, s in enumerate(body):
             here = (*path, (id(body), index))
             self._count += 1
-            for register in _read(s):
+            for register in reads_of(s):
                 self.used.setdefault(register, []).append((self._count, here))
             if isinstance(s, ir.Assign | ir.Load):
                 self.assigned.setdefault(s.register, []).append((self._count, here, s))
@@ -42,33 +41,6 @@ class _Uses:
                 self.loops.add(s.register)
             for inner in ir.bodies(s):
                 self._visit(inner, here)
-
-
-def _read(s: ir.Statement) -> list[int]:
-    """Registers that a statement reads, as often as it does."""
-    values: list[Any] = []
-    if isinstance(s, ir.Instr):
-        values = [*s.args, *(t.offset for t in s.tensors)]
-    elif isinstance(s, ir.For):
-        values = [s.begin, s.end]
-    elif isinstance(s, ir.If):
-        values = [s.cond]
-    elif isinstance(s, ir.Assign):
-        values = [s.value]
-    elif isinstance(s, ir.Load):
-        values = [s.ref.offset]
-    elif isinstance(s, ir.Store):
-        values = [s.ref.offset, s.value]
-    return list(_registers(values))
-
-
-def _registers(values: Iterable[Any]) -> Iterable[int]:
-    stack = [v for v in values if isinstance(v, Expr)]
-    while stack:
-        e = stack.pop()
-        if e.op == "var":
-            yield e.value
-        stack += [side for side in (e.a, e.b) if side is not None]
 
 
 def written_out(program: ir.Program) -> list:
