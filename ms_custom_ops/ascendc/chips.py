@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from ms_custom_ops.errors import SocError, describe
+from ms_custom_ops.program.ir import SCOPES
 from ms_custom_ops.soc.table import Soc
 
 _ARCH = {"910B": (2201, 220), "910_93": (2201, 220), "310P": (2002, 200)}  # __NPU_ARCH__, __CCE_AICORE__
-SCOPES = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "smask")  # in the order of the engine
 
 
 def arch(chip: Soc) -> int:

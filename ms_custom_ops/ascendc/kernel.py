@@ -249,7 +249,8 @@ class Kernel:
         launch.entry[0], launch.entry[1] = self._entries
         launch.strict = 1
         launch.blocks, launch.kind, launch.tiling_key = block_dim, self._kind, tiling_key or 0
-        launch.scope_bytes = (ctypes.c_int64 * len(chips.SCOPES))(*chips.scope_bytes(self._chip))
+        sizes = chips.scope_bytes(self._chip)
+        launch.scope_bytes = (ctypes.c_int64 * len(sizes))(*sizes)
         launch.saturate, launch.split = self._chip.saturate_default, self._chip.split_core
         launch.arch = chips.arch(self._chip)
         launch.time_limit = 0.0 if limit is None or limit == math.inf else float(limit)

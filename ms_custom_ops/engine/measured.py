@@ -13,7 +13,6 @@ from ms_custom_ops.program import ir
 
 _MEASURED = 3
 _WORK = 3  # numbers of a step: bytes read, bytes written, operations
-_SCOPES = ("gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "smask")  # by their numbers in the engine
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def measure(program: ir.Program, feed: native.Feed, *, threads: int = 1) -> list
         native._run_native(program, handle, inputs, scalars, outputs, options)
     found = []
     for step in range(steps):
-        line = _line(library, handle, step)
+        line = native.step_line(library, handle, step)
         if line is not None:
             taken, (read, written, operations) = float(nanoseconds[step]) * 1e-9, map(int, work[step])
             sources, targets, pipe = _route(library, handle, step)
@@ -72,14 +71,6 @@ def measure(program: ir.Program, feed: native.Feed, *, threads: int = 1) -> list
     return found
 
 
-def _line(library: ctypes.CDLL, handle: native.Handle, step: int) -> tuple[str, str] | None:
-    name, file, line = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_uint32()
-    if library.mco_program_step(handle.pointer, step, ctypes.byref(name), ctypes.byref(file), ctypes.byref(line)):
-        return None
-    assert name.value is not None and file.value is not None
-    return name.value.decode(), f"{file.value.decode()}:{line.value}" if file.value else "?"
-
-
 def _route(library: ctypes.CDLL, handle: native.Handle, step: int) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     """Scopes that a step reads and writes, and its pipe."""
     read, written, pipe = ctypes.c_uint32(), ctypes.c_uint32(), ctypes.c_int32(-1)
@@ -88,6 +79,6 @@ def _route(library: ctypes.CDLL, handle: native.Handle, step: int) -> tuple[tupl
     ):
         return (), (), -1
     read_names, written_names = (
-        tuple(scope for number, scope in enumerate(_SCOPES) if bits.value >> number & 1) for bits in (read, written)
+        tuple(scope for number, scope in enumerate(ir.SCOPES) if bits.value >> number & 1) for bits in (read, written)
     )
     return read_names, written_names, pipe.value

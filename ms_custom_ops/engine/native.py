@@ -293,15 +293,20 @@ def count(program: ir.Program, feed: Feed, *, threads: int = 0) -> dict[tuple[st
     options.counts = counts.ctypes.data
     _run_native(program, handle, inputs, scalars, outputs, options)
     result: dict[tuple[str, str], int] = {}
-    name, file, line = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_uint32()
     for step, executed in enumerate(counts.tolist()):
-        if library.mco_program_step(handle.pointer, step, ctypes.byref(name), ctypes.byref(file), ctypes.byref(line)):
-            continue
-        assert name.value is not None and file.value is not None
-        where = f"{file.value.decode()}:{line.value}" if file.value else "?"
-        key = (name.value.decode(), where)
-        result[key] = result.get(key, 0) + executed
+        key = step_line(library, handle, step)
+        if key is not None:
+            result[key] = result.get(key, 0) + executed
     return result
+
+
+def step_line(library: ctypes.CDLL, handle: Handle, step: int) -> tuple[str, str] | None:
+    """What a step of a loaded Program does and its line in the kernel; None for one that a kernel does not say."""
+    name, file, line = ctypes.c_char_p(), ctypes.c_char_p(), ctypes.c_uint32()
+    if library.mco_program_step(handle.pointer, step, ctypes.byref(name), ctypes.byref(file), ctypes.byref(line)):
+        return None
+    assert name.value is not None and file.value is not None
+    return name.value.decode(), f"{file.value.decode()}:{line.value}" if file.value else "?"
 
 
 def _options(mode: int, threads: int, deterministic: bool, time_limit: float | None) -> _Options:
