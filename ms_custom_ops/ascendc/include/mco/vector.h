@@ -39,13 +39,7 @@ MCO_ASC_UNARY(Rsqrt, vrsqrt, half, float)
 MCO_ASC_UNARY(Relu, vrelu, half, float, int32_t)
 #undef MCO_ASC_UNARY
 
-#define MCO_ASC_BINARY(NAME, OP, ...)                                                                                 \
-  template <class T, bool isSetMask = true>                                                                           \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                 \
-                   const int32_t& count, mco_asc::Where where = mco_asc::Where::here()) {                             \
-    MCO_ASC_NEED(NAME, __VA_ARGS__);                                                                                  \
-    mco_asc::binary(mco_asc::Op::OP, #NAME, where, dst, src0, src1, count);                                           \
-  }                                                                                                                   \
+#define MCO_ASC_BINARY_MASKED(NAME, OP, ...)                                                                          \
   template <class T, bool isSetMask = true>                                                                           \
   inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask,  \
                    uint8_t repeat, const BinaryRepeatParams& params, mco_asc::Where where = mco_asc::Where::here()) { \
@@ -61,6 +55,15 @@ MCO_ASC_UNARY(Relu, vrelu, half, float, int32_t)
     mco_asc::binary(mco_asc::Op::OP, #NAME, where, dst, src0, src1, mco_asc::lanes_of<isSetMask>(mask, repeat),       \
                     params);                                                                                          \
   }
+
+#define MCO_ASC_BINARY(NAME, OP, ...)                                                                 \
+  template <class T, bool isSetMask = true>                                                           \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
+                   const int32_t& count, mco_asc::Where where = mco_asc::Where::here()) {             \
+    MCO_ASC_NEED(NAME, __VA_ARGS__);                                                                  \
+    mco_asc::binary(mco_asc::Op::OP, #NAME, where, dst, src0, src1, count);                           \
+  }                                                                                                   \
+  MCO_ASC_BINARY_MASKED(NAME, OP, __VA_ARGS__)
 
 MCO_ASC_BINARY(Add, vadd, int16_t, half, int32_t, float)
 MCO_ASC_BINARY(Sub, vsub, int16_t, half, int32_t, float)
@@ -187,32 +190,19 @@ constexpr int32_t mco_word_count(int32_t count) {
   return int32_t((int64_t(count) * int64_t(sizeof(T)) + 1) / 2);
 }
 
-#define MCO_ASC_BITWISE(NAME, OP)                                                                                     \
-  template <class T, bool isSetMask = true>                                                                           \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                 \
-                   const int32_t& count, mco_asc::Where where = mco_asc::Where::here()) {                             \
-    MCO_ASC_BITWISE_TYPES(NAME);                                                                                      \
-    mco_asc::binary(mco_asc::Op::OP, #NAME, where, mco_words(dst), mco_words(src0), mco_words(src1),                  \
-                    mco_word_count<T>(count));                                                                        \
-  }                                                                                                                   \
-  template <class T, bool isSetMask = true>                                                                           \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint64_t mask,  \
-                   uint8_t repeat, const BinaryRepeatParams& params, mco_asc::Where where = mco_asc::Where::here()) { \
-    MCO_ASC_NEED(NAME, int16_t, uint16_t);                                                                            \
-    mco_asc::binary(mco_asc::Op::OP, #NAME, where, dst, src0, src1, mco_asc::lanes_of<isSetMask>(mask, repeat),       \
-                    params);                                                                                          \
-  }                                                                                                                   \
-  template <class T, bool isSetMask = true>                                                                           \
-  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1,                 \
-                   const uint64_t mask[], uint8_t repeat, const BinaryRepeatParams& params,                           \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                                   \
-    MCO_ASC_NEED(NAME, int16_t, uint16_t);                                                                            \
-    mco_asc::binary(mco_asc::Op::OP, #NAME, where, dst, src0, src1, mco_asc::lanes_of<isSetMask>(mask, repeat),       \
-                    params);                                                                                          \
-  }
+#define MCO_ASC_BITWISE(NAME, OP)                                                                     \
+  template <class T, bool isSetMask = true>                                                           \
+  inline void NAME(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, \
+                   const int32_t& count, mco_asc::Where where = mco_asc::Where::here()) {             \
+    MCO_ASC_BITWISE_TYPES(NAME);                                                                      \
+    mco_asc::binary(mco_asc::Op::OP, #NAME, where, mco_words(dst), mco_words(src0), mco_words(src1),  \
+                    mco_word_count<T>(count));                                                        \
+  }                                                                                                   \
+  MCO_ASC_BINARY_MASKED(NAME, OP, int16_t, uint16_t)
 MCO_ASC_BITWISE(And, vand)
 MCO_ASC_BITWISE(Or, vor)
 #undef MCO_ASC_BITWISE
+#undef MCO_ASC_BINARY_MASKED
 
 template <class T, bool isSetMask = true>
 inline void Not(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t& count,
