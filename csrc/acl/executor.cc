@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "aclnn/ms_custom_ops.h"
+#include "addresses.h"
 #include "computed.h"
 #include "lengths.h"
 #include "plan.h"
@@ -17,6 +18,7 @@ enum class State { kFresh, kRunning, kDone };
 
 struct Executor : Object {
   const Op* op = nullptr;
+  std::shared_ptr<const void> owner;  // of the op, where no library is
   std::shared_ptr<const Plan> plan;
   std::vector<View> views;  // by parameter
   bool repeatable = false;
@@ -263,37 +265,29 @@ void take(const Op& op, Executor& e) {
   }
 }
 
-aclnnStatus set_address(const char* function, aclOpExecutor* executor, size_t index, aclTensor* tensor, void* address,
-                        bool inputs, bool outputs) {
-  return guarded(ACLNN_ERR_INNER, [&] {
-    const auto e = executor_of(function, executor);
-    if (!tensor || !address) {
-      refuse(ACLNN_ERR_PARAM_NULLPTR, "%s: a null pointer; accepted: a tensor and an address", function);
-    }
-    const auto known = find<Tensor>(tensor, Kind::kTensor);
-    if (!known) refuse(ACLNN_ERR_PARAM_INVALID, "%s: the tensor was destroyed, or is none", function);
-    size_t at = 0;
-    for (int i = 0; i < e->op->count; ++i) {
-      const Type type = e->op->params[i].type;
-      if (!((inputs && type == Type::kInput) || (outputs && type == Type::kOutput)) || at++ != index) continue;
-      View& view = e->views[size_t(i)];
-      if (view.dims != known->view.dims || view.dtype != known->view.dtype) {
-        refuse(ACLNN_ERR_PARAM_INVALID,
-               "%s: %s of %s has another shape or dtype than the tensor; accepted: the tensor of "
-               "the first phase",
-               function, e->op->params[i].name, e->op->name);
-      }
-      view.data = known->view.data = address;
-      return;
-    }
-    refuse(ACLNN_ERR_PARAM_INVALID, "%s: index is %zu; accepted: below %zu, the tensors of %s", function, index, at,
-           e->op->name);
-  });
+void check_pointers(const char* function, const void* tensor, const void* address) {
+  if (tensor && address) return;
+  refuse(ACLNN_ERR_PARAM_NULLPTR, "%s: a null pointer; accepted: a tensor and an address", function);
+}
+
+void set_address(const Place& place, Executor& e, const void* tensor, void* address) {
+  const auto known = find<Tensor>(tensor, Kind::kTensor);
+  if (!known) refuse(ACLNN_ERR_PARAM_INVALID, "%s: the tensor was destroyed, or is none", place.function);
+  const int number = parameter_of(place, *e.op);
+  View& view = e.views[size_t(number)];
+  if (view.dims != known->view.dims || view.dtype != known->view.dtype) {
+    refuse(ACLNN_ERR_PARAM_INVALID,
+           "%s: %s of %s has another shape or dtype than the tensor; accepted: the tensor of "
+           "the first phase",
+           place.function, e.op->params[number].name, e.op->name);
+  }
+  view.data = known->view.data = address;
 }
 
 }  // namespace
 
-aclnnStatus first_phase(const Op& op, const Argument* arguments, uint64_t* workspaceSize, aclOpExecutor** executor) {
+aclnnStatus first_phase(const Op& op, const Argument* arguments, uint64_t* workspaceSize, aclOpExecutor** executor,
+                        std::shared_ptr<const void> owner) {
   if (workspaceSize) *workspaceSize = 0;
   if (executor) *executor = nullptr;
   return guarded(ACLNN_ERR_INNER, [&] {
@@ -304,7 +298,7 @@ aclnnStatus first_phase(const Op& op, const Argument* arguments, uint64_t* works
     configure();
     check_nulls(op, arguments);
     auto e = std::make_shared<Executor>();
-    e->op = &op;
+    e->op = &op, e->owner = std::move(owner);
     e->views.resize(size_t(op.count));
     const std::string request = request_of(op, arguments, &e->views);
     e->plan = plan_of(std::string("aclnn_") + op.op, request);
@@ -322,7 +316,7 @@ aclnnStatus second_phase(const Op& op, void* workspace, uint64_t workspaceSize, 
                          aclrtStream stream) {
   return guarded(ACLNN_ERR_RUNTIME_ERROR, [&] {
     const auto e = executor_of(op.name, executor);
-    if (e->op != &op) {
+    if ((e->op->caller ? e->op->caller : e->op) != &op) {
       refuse(ACLNN_ERR_RUNTIME_ERROR, "361001 (runtime): %s: executor is of %s; accepted: what %s gave", op.name,
              e->op->name, (std::string("aclnn") + op.name + "GetWorkspaceSize").c_str());
     }
@@ -332,7 +326,7 @@ aclnnStatus second_phase(const Op& op, void* workspace, uint64_t workspaceSize, 
     try {
       if (delayed()) {
         auto copy = std::make_shared<Executor>();  // addresses as they are now
-        copy->op = e->op, copy->plan = e->plan, copy->views = e->views;
+        copy->op = e->op, copy->owner = e->owner, copy->plan = e->plan, copy->views = e->views;
         bind_all(*copy);
         submit(on, [copy] { execute(*copy); });
       } else {
@@ -366,7 +360,11 @@ aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
 
 #define MCO_ADDRESS(Name, inputs, outputs)                                                            \
   aclnnStatus acl##Name(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) { \
-    return set_address("acl" #Name, executor, index, tensor, addr, inputs, outputs);                  \
+    return guarded(ACLNN_ERR_INNER, [&] {                                                             \
+      const auto e = executor_of("acl" #Name, executor);                                              \
+      check_pointers("acl" #Name, tensor, addr);                                                      \
+      set_address({"acl" #Name, inputs, outputs, index, false, 0}, *e, tensor, addr);                 \
+    });                                                                                               \
   }                                                                                                   \
   aclnnStatus Acl##Name(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) { \
     return acl##Name(executor, index, tensor, addr);                                                  \
@@ -376,21 +374,24 @@ MCO_ADDRESS(SetOutputTensorAddr, false, true)
 MCO_ADDRESS(SetTensorAddr, true, true)
 #undef MCO_ADDRESS
 
-#define MCO_NO_LISTS(Name)                                                                                           \
-  aclnnStatus acl##Name(aclOpExecutor* executor, size_t, const size_t, aclTensorList*, void*) {                      \
+#define MCO_LIST_ADDRESS(Name, inputs, outputs)                                                                      \
+  aclnnStatus acl##Name(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex, aclTensorList* tensors, \
+                        void* addr) {                                                                                \
     return guarded(ACLNN_ERR_INNER, [&] {                                                                            \
-      executor_of("acl" #Name, executor);                                                                            \
-      refuse(ACLNN_ERR_PARAM_INVALID, "acl" #Name ": no op of this library has a list of tensors");                  \
+      const auto e = executor_of("acl" #Name, executor);                                                             \
+      check_pointers("acl" #Name, tensors, addr);                                                                    \
+      const void* tensor = entry_of("acl" #Name, tensors, relativeIndex);                                            \
+      set_address({"acl" #Name, inputs, outputs, irIndex, true, relativeIndex}, *e, tensor, addr);                   \
     });                                                                                                              \
   }                                                                                                                  \
   aclnnStatus Acl##Name(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex, aclTensorList* tensors, \
                         void* addr) {                                                                                \
     return acl##Name(executor, irIndex, relativeIndex, tensors, addr);                                               \
   }
-MCO_NO_LISTS(SetDynamicInputTensorAddr)
-MCO_NO_LISTS(SetDynamicOutputTensorAddr)
-MCO_NO_LISTS(SetDynamicTensorAddr)
-#undef MCO_NO_LISTS
+MCO_LIST_ADDRESS(SetDynamicInputTensorAddr, true, false)
+MCO_LIST_ADDRESS(SetDynamicOutputTensorAddr, false, true)
+MCO_LIST_ADDRESS(SetDynamicTensorAddr, true, true)
+#undef MCO_LIST_ADDRESS
 
 uint64_t aclmcoCopiedBytes() { return copied_bytes(); }
 

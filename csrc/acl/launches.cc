@@ -80,6 +80,7 @@ bool load_launch(Plan& plan, const std::string& key, std::string* reason) {
   out.struct_size = sizeof out, out.inputs = l.inputs, out.outputs = l.outputs, out.name = "kernel";
   out.launch = launch, out.bytes = bytes.data();
   out.slots = l.slots.data(), out.slot_count = int32_t(l.slots.size()), out.copies = l.copies.data();
+  out.list_tensors = l.list_tensors.data(), out.list_words = l.list_words.data(), out.words = l.words.data();
   out.tiling = reinterpret_cast<const uint8_t*>(l.tiling.data()), out.tiling_size = l.tiling.size();
   out.system_workspace = kSystemWorkspace, out.user_workspace = size_t(l.workspace);
   char error[kErrorBytes] = "";

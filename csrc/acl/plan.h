@@ -38,7 +38,8 @@ struct Launch {
   uint64_t key = 0;
   int32_t inputs = 0, outputs = 0, saturate = 0, split = 0, arch = 0;
   int64_t scopes[8] = {};
-  std::vector<int32_t> slots, copies;  // as of mco_launch
+  std::vector<int32_t> slots, copies, list_tensors, list_words;  // as of mco_launch
+  std::vector<uint64_t> words;
   std::vector<std::string> libraries;  // one, or those of cube and of vector cores
   std::string tiling;
   const mco_launch* ready = nullptr;

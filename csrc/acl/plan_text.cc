@@ -11,6 +11,7 @@ namespace mco_acl {
 namespace {
 
 constexpr int64_t kMost = int64_t(1) << 40;  // of any count
+constexpr int64_t kMostWords = 1 << 16;      // of the descriptor of a list of tensors
 constexpr const char* kSteps[] = {"pad",    "cut",    "cast",      "flags", "reshape", "broadcast",
                                   "repeat", "corner", "swap",      "batch", "unbatch", "take",
                                   "keep",   "sum",    "transpose", "bits",  "tile",    "first"};
@@ -207,6 +208,11 @@ std::unique_ptr<Launch> read_launch(Reader& r) {
   const int64_t slots = r.number(0, 512);
   for (int64_t i = 0; i < slots; ++i) l.slots.push_back(int32_t(r.number(-1, l.inputs + l.outputs - 1)));
   for (int32_t i = 0; i < l.outputs; ++i) l.copies.push_back(int32_t(r.number(-2, l.inputs - 1)));
+  for (int64_t i = 0; i < slots; ++i) {
+    l.list_tensors.push_back(int32_t(r.number(0, l.inputs + l.outputs)));
+    l.list_words.push_back(int32_t(r.number(0, kMostWords)));
+    for (int32_t n = 0; n < l.list_words.back(); ++n) l.words.push_back(uint64_t(r.number(0, INT64_MAX)));
+  }
   l.tiling = unhex(r, r.raw(r.number(0, 1 << 20)));
   const int64_t libraries = r.number(1, 2);
   for (int64_t i = 0; i < libraries; ++i) l.libraries.push_back(r.raw(r.number(1, 1 << 16)));

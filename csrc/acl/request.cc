@@ -135,7 +135,8 @@ std::string request_of(const Op& op, const Argument* arguments, std::vector<View
   for (int i = 0; i < op.count; ++i) {
     const Param& param = op.params[i];
     const Argument& given = arguments[i];
-    if (i) out += ';';
+    if (i) out += param.in_list == InList::kNext ? '&' : ';';
+    if (param.in_list == InList::kFirst) out += '{';
     switch (param.type) {
       case Type::kInput:
       case Type::kOutput: {
@@ -159,6 +160,9 @@ std::string request_of(const Op& op, const Argument* arguments, std::vector<View
         add_tensor(&out, view);
         break;
       }
+      case Type::kInputs:
+      case Type::kOutputs:
+        refuse(ACLNN_ERR_INNER, "561000: %s: %s is a list that was not taken apart", op.name, param.name);
       case Type::kInts: {
         if (!given.handle) {
           out += '-';

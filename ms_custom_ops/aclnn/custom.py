@@ -22,16 +22,19 @@ from ms_custom_ops.ascendc import load_project
 from ms_custom_ops.ascendc.definition import DYNAMIC, NUMBER
 from ms_custom_ops.ascendc.definition import Attribute as AttributeDef
 from ms_custom_ops.ascendc.definition import Param as ParamDef
-from ms_custom_ops.ascendc.op import AscendcOp, Launch
+from ms_custom_ops.ascendc.op import AscendcOp, Launch, descriptor_words
+from ms_custom_ops.ascendc.table import Places
 from ms_custom_ops.engine import native
 from ms_custom_ops.errors import AscendcError, describe
 
-MARKS = ("kInput", "kOutput", "kInts", "kInt", "kFloat", "kBool", "kText", "kFloats", "kBools")
+MARKS = (
+    "kInput", "kOutput", "kInts", "kInt", "kFloat", "kBool", "kText", "kFloats", "kBools", "kInputs", "kOutputs",
+)  # fmt: skip
 """Types of parameters, by their numbers in csrc/acl/ops.h."""
 C_TYPES = {
     "kInput": "const aclTensor*", "kOutput": "const aclTensor*", "kInts": "const aclIntArray*", "kInt": "int64_t",
     "kFloat": "double", "kBool": "bool", "kText": "char*", "kFloats": "const aclFloatArray*",
-    "kBools": "const aclBoolArray*",
+    "kBools": "const aclBoolArray*", "kInputs": "const aclTensorList*", "kOutputs": "const aclTensorList*",
 }  # fmt: skip
 _ATTRIBUTES = ("kBool", "kInt", "kFloat", "kText", "kInts", "kFloats", "kBools")  # by kind; lists of lists have none
 _SOURCES = (".cpp", ".cc", ".cxx", ".h", ".hpp", ".cce", ".inc")
@@ -51,7 +54,8 @@ class Parameter:
     @property
     def c_type(self) -> str:
         """Its type in C; what is read and written is no const tensor."""
-        return "aclTensor*" if self.c_name.endswith("Ref") and self.mark == "kInput" else C_TYPES[self.mark]
+        written = self.c_name.endswith("Ref") and self.mark in ("kInput", "kInputs")
+        return C_TYPES[self.mark].removeprefix("const ") if written else C_TYPES[self.mark]
 
 
 def camel(name: str) -> str:
@@ -64,17 +68,16 @@ def parameters(op: AscendcOp) -> tuple[Parameter, ...]:
     """Inputs, attributes, outputs; an output of an input's name is that parameter.
 
     Raises:
-        AscendcError: lists of tensors, lists of lists, or values that no array of C holds.
+        AscendcError: lists of lists, or values that no array of C holds.
     """
     found: list[Parameter] = []
     changed = op.definition.in_place
     for p in op.inputs:
-        if p.option == DYNAMIC:
-            raise _refused(op, f"input {p.name}", "DYNAMIC, a list of tensors", "one tensor")
         if p.reads_values and not any(NUMBER[name] in p.dtypes for name in _LIST_DTYPES):
             raise _refused(op, f"input {p.name}", "read by the host, of other values than integers", "int32 or int64")
         name = camel(p.name) + ("Ref" if p.name in changed else "Optional" if p.optional else "")
-        found.append(Parameter(p.name, name, "kInts" if p.reads_values else "kInput", p.optional, p))
+        mark = "kInts" if p.reads_values else "kInputs" if p.option == DYNAMIC else "kInput"
+        found.append(Parameter(p.name, name, mark, p.optional, p))
     for a in op.definition.attributes:
         if a.kind >= len(_ATTRIBUTES):
             raise _refused(op, f"attribute {a.name}", "a list of lists", "a number, a text, or a list of numbers")
@@ -83,10 +86,8 @@ def parameters(op: AscendcOp) -> tuple[Parameter, ...]:
         found.append(Parameter(a.name, camel(a.name) + ("Optional" if listed else ""), mark, listed, a))
     outputs = [p for p in op.outputs if p.name not in changed]
     for p in outputs:
-        if p.option == DYNAMIC:
-            raise _refused(op, f"output {p.name}", "DYNAMIC, a list of tensors", "one tensor")
         name = "out" if len(op.outputs) == 1 else camel(p.name) + "Out"
-        found.append(Parameter(p.name, name, "kOutput", False, p))
+        found.append(Parameter(p.name, name, "kOutputs" if p.option == DYNAMIC else "kOutput", False, p))
     return tuple(found)
 
 
@@ -108,44 +109,71 @@ def op_of(project: str, soc: str, entry: str) -> AscendcOp:
 def plan_lines(op: AscendcOp, project: str, values: Sequence[Any]) -> list[str]:
     """Lines of the plan of a call, behind its status. Errors of the op, StatusError for outputs that do not fit."""
     params = parameters(op)
-    given = {p.name: value for p, value in zip(params, values, strict=True) if p.mark != "kOutput"}
+    given = {p.name: value for p, value in zip(params, values, strict=True)}
     tensors = [_tensor(p, given[p.name]) for p in op.inputs]
     arrays = [_values(p, given[p.name]) for p in op.inputs]
-    outputs = {p.name: value for p, value in zip(params, values, strict=True) if p.mark == "kOutput"}
     named = {a.name: given[a.name] for a in op.definition.attributes if given[a.name] is not None}
-    wanted = None if op.definition.infer_shape else [
-        (outputs.get(p.name) or given[p.name]).shape for p in op.outputs
-    ]  # fmt: skip
     launch = op.launch(
-        [None if x is None else x.shape for x in tensors],
-        [() if x is None else (x.dtype,) for x in tensors],
+        [_shapes(x) for x in tensors],
+        [_dtypes(op, p, x) for p, x in zip(op.inputs, tensors, strict=True)],
         op.attribute_values(named),
         arrays if any(x is not None for x in arrays) else (),
-        wanted,
+        None if op.definition.infer_shape else _out_shapes(op, given),
     )
     if any(launch.init.values()):
         raise _refused(op, "InitValue", str(next(filter(None, launch.init.values()))), "outputs that start as zeros")
-    places = {p.name: i for i, p in enumerate(params)}
-    _check(op, launch, {**{p.name: x for p, x in zip(op.inputs, tensors, strict=True)}, **outputs})
+    places = _numbers(params, values)
+    outputs = _outputs(op, launch, given)
     files = "\n".join(f"{digest} {path}" for path, digest in _files(Path(project))).encode()
     lines = [f"workspace {launch.tiling.workspace}", f"files {len(files)}", files.decode()]
-    lines += _launch(op, launch, [i for i, x in enumerate(tensors) if x is not None])
+    lines += _launch(launch, tensors)
     constants = 0
-    for p, x, array in zip(op.inputs, tensors, arrays, strict=True):
-        if x is None:
-            continue
-        source = f"p{places[p.name]}"
-        if array is not None:
-            lines.append(" ".join(["constant", _shape(x), *map(str, array.tolist())]))
-            source, constants = f"c{constants}", constants + 1
-        lines.append(f"input {source} {_shape(x)} 0")
-    for number, (p, (shape, dtype)) in enumerate(zip(op.outputs, launch.outputs, strict=True)):
-        form = _shape(Shaped(shape, dtype))
-        lines += [f"result {form}", f"output p{places[p.name]} r{number} {form} 0"]
+    for p, entry, array in zip(op.inputs, tensors, arrays, strict=True):
+        for item, x in enumerate(_items(entry)):
+            source = f"p{places[p.name] + item}"
+            if array is not None:
+                lines.append(" ".join(["constant", _shape(x), *map(str, array.tolist())]))
+                source, constants = f"c{constants}", constants + 1
+            lines.append(f"input {source} {_shape(x)} 0")
+    for number, (name, item, x) in enumerate(outputs):
+        lines += [f"result {_shape(x)}", f"output p{places[name] + item} r{number} {_shape(x)} 0"]
     return lines
 
 
-def _tensor(p: ParamDef, value: Any) -> Shaped | None:
+def _items(entry: Any) -> list[Any]:
+    """Tensors of an input or output: those of a list, one, or none."""
+    return entry if isinstance(entry, list) else [] if entry is None else [entry]
+
+
+def _numbers(params: Sequence[Parameter], values: Sequence[Any]) -> dict[str, int]:
+    """Parameter -> its number in C, where each tensor of a list is one (csrc/acl/custom.cc)."""
+    found, at = {}, 0
+    for p, value in zip(params, values, strict=True):
+        found[p.name] = at
+        at += len(value) if p.mark in ("kInputs", "kOutputs") else 1
+    return found
+
+
+def _shapes(entry: Any) -> Any:
+    return [x.shape for x in entry] if isinstance(entry, list) else None if entry is None else entry.shape
+
+
+def _dtypes(op: AscendcOp, p: ParamDef, entry: Any) -> tuple[str, ...]:
+    found = tuple(dict.fromkeys(x.dtype for x in _items(entry)))
+    if len(found) > 1:
+        raise StatusError("invalid_parameter", describe(op.name, p.name, f"a list of {', '.join(found)}", "one dtype"))
+    return found
+
+
+def _out_shapes(op: AscendcOp, given: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    """Of outputs whose shapes no function of the project tells."""
+    for p in op.outputs:
+        if p.option == DYNAMIC:
+            raise _refused(op, f"output {p.name}", "a list without SetInferShape", "an op that infers shapes")
+    return [given[p.name].shape for p in op.outputs]
+
+
+def _tensor(p: ParamDef, value: Any) -> Any:
     """An input; integers that the host reads are a tensor of the first dtype that the OpDef has for them."""
     if value is None or not p.reads_values:
         return value
@@ -157,34 +185,47 @@ def _values(p: ParamDef, value: Any) -> np.ndarray | None:
     return np.array(value, tensor.dtype) if p.reads_values and tensor is not None else None
 
 
-def _check(op: AscendcOp, launch: Launch, given: Mapping[str, Shaped | None]) -> None:
-    for p, (shape, dtype) in zip(op.outputs, launch.outputs, strict=True):
-        x = given[p.name]
-        assert x is not None
-        if x.dtype != dtype:
-            raise StatusError("invalid_parameter", describe(op.name, f"dtype of {p.name}", x.dtype, dtype))
-        if x.shape != tuple(shape):
-            raise StatusError("invalid_parameter", describe(op.name, p.name, f"of shape {x.shape}", tuple(shape)))
+def _outputs(op: AscendcOp, launch: Launch, given: Mapping[str, Any]) -> list[tuple[str, int, Shaped]]:
+    """Parameter, place in its list and form of each output of a launch; StatusError where a tensor has another."""
+    found = []
+    forms = iter(launch.outputs)
+    for p, group in zip(op.outputs, launch.groups, strict=True):
+        tensors = _items(given[p.name])
+        if len(tensors) != (group or 1):
+            accepted = f"a list of {group}, as the first list of inputs"
+            raise StatusError("invalid_parameter", describe(op.name, p.name, f"a list of {len(tensors)}", accepted))
+        for item, x in enumerate(tensors):
+            shape, dtype = next(forms)
+            name = f"{p.name}[{item}]" if group else p.name
+            if x.dtype != dtype:
+                raise StatusError("invalid_parameter", describe(op.name, f"dtype of {name}", x.dtype, dtype))
+            if x.shape != tuple(shape):
+                raise StatusError("invalid_parameter", describe(op.name, name, f"of shape {x.shape}", tuple(shape)))
+            found.append((p.name, item, Shaped(tuple(shape), dtype)))
+    return found
 
 
 def _shape(x: Shaped) -> str:
     return " ".join([x.dtype, str(len(x.shape)), *map(str, x.shape)])
 
 
-def _launch(op: AscendcOp, launch: Launch, there: Sequence[int]) -> list[str]:
+def _launch(launch: Launch, tensors: Sequence[Any]) -> list[str]:
     """``launch <numbers> <bytes of tiling data in hex>``, the tiling data, the libraries, each behind its length."""
-    place = {number: at for at, number in enumerate(there)}
-    slots = [-1 if s is None else place[s[1]] if s[0] == "input" else len(there) + s[1] for s in launch.slots]
-    copies = [
-        place[launch.copies[n]] if n in launch.copies else -2 if n in launch.init else -1
-        for n in range(len(launch.outputs))
-    ]
+    there = [number for number, entry in enumerate(tensors) for _ in _items(entry)]
+    places = Places(there, launch)
+    slots = [(-1, range(0)) if slot is None else places.of(*slot) for slot in launch.slots]
+    shapes = [x.shape for entry in tensors for x in _items(entry)] + [shape for shape, _ in launch.outputs]
+    lists = []
+    for at, items in slots:
+        words = descriptor_words([shapes[at + item] for item in items]) if items else []
+        lists += [len(items), len(words), *words]
+    copies = [start for number in range(len(launch.groups)) for start in places.starts(number)]
     record = launch.kernel.record(launch.tiling.block_dim, launch.tiling.tiling_key)
     key, tiling = launch.tiling.tiling_key, launch.tiling.data.hex()
     scopes = [record.scope_bytes[i] for i in range(8)]
     chip = [record.saturate, record.split, record.arch, *scopes]
-    counts = [launch.user_workspace, len(there), len(launch.outputs), len(slots)]
-    numbers = [launch.tiling.block_dim, key >> 32, key & 0xFFFFFFFF, *chip, *counts, *slots, *copies, len(tiling)]
+    counts = [launch.user_workspace, len(there), len(launch.outputs), len(slots), *(at for at, _ in slots)]
+    numbers = [launch.tiling.block_dim, key >> 32, key & 0xFFFFFFFF, *chip, *counts, *copies, *lists, len(tiling)]
     libraries = [str(path) for path in launch.kernel.libraries]
     text = "launch " + " ".join(map(str, numbers)) + f"\n{tiling} {len(libraries)}"
     return [text + "".join(f" {len(path.encode())}\n{path}" for path in libraries)]

@@ -10,6 +10,7 @@ cache: a JSON head, "|", and the parameters in order, separated by ";":
     [1,2,3]               integers
     =5  ~0x1.8p+1  ?1  "TND   an int, a float, a bool, a text (percent-encoded)
     <0x1p+0,nan  !1,0     floats and bools, of ops of projects
+    {float16[1]&int8[2]   a list of tensors, of ops of projects
 
 The head of an op of an Ascend C project names its folder (aclnn/custom.py).
 
@@ -78,6 +79,8 @@ def _value(text: str) -> Any:
     mark, rest = text[:1], text[1:]
     if text == "-":
         return None
+    if mark == "{":
+        return [_value(word) for word in rest.split("&")]
     if mark == "[":
         return [int(n) for n in rest[:-1].split(",") if n]
     if mark == "=":

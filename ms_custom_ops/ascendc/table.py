@@ -67,7 +67,7 @@ def put(key: str, name: str, launch: Launch, inputs: Sequence[int], shapes: Sequ
         raise AscendcError(describe(name, "InitValue", next(v for v in launch.init.values() if v), accepted))
     count = len(inputs)
     tensors = [*zip(shapes, dtypes, strict=True), *launch.outputs]
-    places = _Places(inputs, launch)
+    places = Places(inputs, launch)
     slots = [(-1, ()) if slot is None else places.of(*slot) for slot in launch.slots]
     lists = [[tensors[at + item][0] for item in items] for at, items in slots]
     words = [descriptor_words(shapes) if shapes else [] for shapes in lists]
@@ -93,7 +93,7 @@ def put(key: str, name: str, launch: Launch, inputs: Sequence[int], shapes: Sequ
     _kept[key] = launch
 
 
-class _Places:
+class Places:
     """Where inputs and outputs of an OpDef stand among the tensors of a run."""
 
     def __init__(self, inputs: Sequence[int], launch: Launch):
@@ -108,7 +108,7 @@ class _Places:
         return len(self._inputs) + first, range(groups[number])
 
     def starts(self, number: int) -> list[int]:
-        """What the tensors of an output start with: that tensor of the run, nothing, or zeros that count."""
+        """What the tensors of an output start with: that tensor of the run, nothing (-1), or zeros that count (-2)."""
         size = self._launch.groups[number] or 1
         if number in self._launch.copies:
             first = self._inputs.index(self._launch.copies[number])

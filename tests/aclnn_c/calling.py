@@ -38,7 +38,8 @@ def opened(folder: Path, python: str = sys.executable) -> Iterator[ctypes.CDLL]:
         ctypes.c_uint64,
         ctypes.c_void_p,
     ]
-    found.aclCreateIntArray.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    found.aclCreateIntArray.argtypes = found.aclCreateTensorList.argtypes = [ctypes.c_void_p, ctypes.c_uint64]
+    found.aclCreateTensorList.restype = ctypes.c_void_p
     found.aclrtMalloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     found.aclrtMemcpy.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     with pytest.MonkeyPatch.context() as patch:

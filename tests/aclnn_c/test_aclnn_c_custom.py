@@ -75,15 +75,21 @@ def ops(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ctypes.CDLL,
 
 
 def run(ops: Any, name: str, *arguments: Any) -> tuple[int, str, list[np.ndarray]]:
-    """Status, text, and all arrays of the call after both phases; lists are aclIntArray."""
+    """Status, text, and all arrays of the call after both phases; lists are aclIntArray, tuples lists of tensors."""
     library, own, _ = ops
     given: list[Any] = []
     tensors = []
+
+    def put(value: np.ndarray) -> Any:
+        tensor, address = on_device(library, value)
+        tensors.append((address, np.empty_like(value)))
+        return tensor
+
     for value in arguments:
         if isinstance(value, np.ndarray):
-            tensor, address = on_device(library, value)
-            tensors.append((address, np.empty_like(value)))
-            given.append(tensor)
+            given.append(put(value))
+        elif isinstance(value, tuple):
+            given.append(tensor_list(library, [put(item) for item in value]))
         elif isinstance(value, list):
             made = library.aclCreateIntArray((ctypes.c_int64 * len(value))(*value), len(value))
             given.append(ctypes.c_void_p(made))
@@ -99,7 +105,12 @@ def run(ops: Any, name: str, *arguments: Any) -> tuple[int, str, list[np.ndarray
     return status, text, [x for _, x in tensors]
 
 
+def tensor_list(library: ctypes.CDLL, tensors: list[Any]) -> ctypes.c_void_p:
+    return ctypes.c_void_p(library.aclCreateTensorList((ctypes.c_void_p * len(tensors))(*tensors), len(tensors)))
+
+
 NULL = ctypes.c_void_p()
+ROW = np.arange(41, dtype=np.float32)
 X, Y, BIAS = (np.random.default_rng(k).standard_normal((3, 41)).astype(np.float32) for k in range(3))
 
 
@@ -124,7 +135,51 @@ def test_integers_that_the_host_reads(ops, count):
     np.testing.assert_array_equal(found[1], np.where(np.arange(41) < count, X[0], 0))
 
 
+@pytest.mark.parametrize("sizes", [(41,), (5, 63, 1), (17,) * 20], ids=str)
+def test_lists_of_tensors(ops, sizes):
+    x = tuple(np.random.default_rng(n).standard_normal(n).astype(np.float32) for n in sizes)
+    status, text, found = run(ops, "ScaleAll", x, -1.5, tuple(np.zeros_like(one) for one in x))
+    assert status == 0, text
+    for given, result in zip(x, found[len(x) :], strict=True):
+        np.testing.assert_array_equal(result, given * np.float32(-1.5))
+
+
+def test_an_address_of_a_tensor_in_a_list(ops):
+    library, own, _ = ops
+    first, second, third = ROW, ROW + 1, ROW * 2
+    sides = [[on_device(library, value)[0] for value in (first, second)] for _ in range(2)]
+    x, y = (tensor_list(library, side) for side in sides)
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
+    scale = ctypes.c_double(2.0)
+    status = own.aclnnScaleAllGetWorkspaceSize(x, scale, y, ctypes.byref(size), ctypes.byref(executor))
+    assert status == 0, ctypes.string_at(library.aclGetRecentErrMsg())
+    other, result = on_device(library, third)[1], on_device(library, np.zeros_like(third))[1]
+    index, zero = ctypes.c_size_t(1), ctypes.c_size_t(0)
+    refused = (
+        (library.aclSetInputTensorAddr, (zero, sides[0][0], other), "a list of tensors; accepted: the functions"),
+        (library.aclSetDynamicInputTensorAddr, (zero, ctypes.c_size_t(2), x, other), "relativeIndex is 2; accepted: b"),
+        (library.aclSetDynamicInputTensorAddr, (index, zero, x, other), "index is 1; accepted: below 1"),
+        (library.aclSetDynamicInputTensorAddr, (zero, zero, executor, other), "the list was destroyed, or is none"),
+    )
+    for function, arguments, part in refused:
+        assert function(executor, *arguments) == 161002
+        assert part in ctypes.string_at(library.aclGetRecentErrMsg()).decode()
+    assert library.aclSetDynamicInputTensorAddr(executor, zero, index, x, other) == 0
+    assert library.aclSetDynamicTensorAddr(executor, index, index, y, result) == 0
+    assert own.aclnnScaleAll(allocate(library, size.value), size, executor, None) == 0
+    found = np.empty_like(third)
+    assert library.aclrtMemcpy(found.ctypes.data, found.nbytes, result, found.nbytes, 2) == 0
+    np.testing.assert_array_equal(found, third * 2)
+
+
 REFUSED = {
+    "null_list": (("ScaleAll", NULL, 1.0, (X[0],)), 161001, "ScaleAll: x is null; accepted: an aclTensorList"),
+    "no_list": (("ScaleAll", X[0], 1.0, (X[0],)), 161002, "x is destroyed, or no aclTensorList; accepted: one of"),
+    "empty_list": (("ScaleAll", (), 1.0, (X[0],)), 161002, "x is an empty list; accepted: one of aclCreateTensorList"),
+    "long_list": (("ScaleAll", (X[0, :1],) * 254, 1.0, (X[0],)), 161002, "254 tensors; accepted: up to 253 tensors"),
+    "list_of_out": (("ScaleAll", (X[0], X[1]), 1.0, (X[0],)), 161002, "y is a list of 1; accepted: a list of 2"),
+    "shape_in_list": (("ScaleAll", (X[0], Y), 1.0, (X[0], X[1])), 161002, "y[1] is of shape (41,); accepted: (3, 41)"),
+    "dtypes_of_list": (("ScaleAll", (X[0], X.astype(np.int8)), 1.0, (X[0],)), 161002, "a list of float32, int8; acc"),
     "null": (("ScaleAdd", NULL, Y, NULL, 1.0, X), 161001, "ScaleAdd: x is null; accepted: a tensor"),
     "no_array": (("TakeFirst", X[0], NULL, X[0]), 161001, "TakeFirst: count is null; accepted: an aclIntArray"),
     "dtype": (("ScaleAdd", X.astype(np.int8), Y, NULL, 1.0, X), 161002, "ScaleAdd: dtypes is x int8, y float32"),
@@ -144,8 +199,7 @@ def test_refusals(ops, name):
 def test_what_c_cannot_call_is_left_out_by_name(ops):
     said = ops[2]
     assert "Lists: attribute rows is a list of lists; accepted: a number, a text, or a list of numbers" in said
-    assert "ScaleAll: input x is DYNAMIC, a list of tensors; accepted: one tensor" in said
-    assert not hasattr(ops[1], "aclnnScaleAll")
+    assert not hasattr(ops[1], "aclnnLists")
 
 
 def test_a_project_needs_a_place(tmp_path):

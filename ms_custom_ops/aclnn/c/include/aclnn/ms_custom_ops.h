@@ -15,7 +15,7 @@ extern "C" {
 ACL_FUNC_VISIBILITY uint64_t aclmcoCopiedBytes();
 
 // An op of a library of its own, as `ms-custom-ops aclnn --project` writes it. Types: 0 input, 1 output, 2 integers,
-// 3 integer, 4 float, 5 bool, 6 text, 7 floats, 8 bools.
+// 3 integer, 4 float, 5 bool, 6 text, 7 floats, 8 bools, 9 a list of inputs, 10 a list of outputs.
 typedef struct aclmcoParam {
   const char* name;
   int32_t type;
