@@ -100,6 +100,11 @@ __aicore__ inline void scratch_and_pointers(__gm__ int32_t* o, __gm__ int32_t* x
   GlobalTensor<int32_t> out;
   out.SetGlobalBuffer(o);
   ASSERT(out.GetSize() == 0);
+  const uint32_t tiles = 3 ASSERT(out.GetSize() == 0 && "no size is given");
+  if (tiles == 0)
+    ASSERT(false);
+  else
+    ASSERT(tiles == 3);
   DataCopy(out, b, 64);
   out.SetValue(0, static_cast<int32_t>(std::sqrt(16.0f)));
 }

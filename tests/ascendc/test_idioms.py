@@ -114,3 +114,35 @@ def test_a_wait_for_nobody_says_who_waits_for_what(synced):
     first, second = (f"sync.cpp:{line_of(call)}]" for call in ("IBSet(gm, u, me, 0)", "IBWait(gm, u, me - 1, 0)"))
     assert f"{first}; AIV core 1 waits in IBWait: for a word in GM to become 1 [" in text
     assert text.endswith(second)
+
+
+def test_the_pipe_is_asked_for_without_its_namespace(tmp_path):
+    source = tmp_path / "pipe.cpp"
+    source.write_text("""
+#include "kernel_operator.h"
+template <typename T>
+class Filled {
+ public:
+  __aicore__ inline void Run(GM_ADDR o) {
+    pipe_.InitBuffer(buffer_, 256);
+    AscendC::Duplicate(buffer_.Get<T>(), T(3), 64);
+    const auto id = static_cast<event_t>(GetTPipePtr()->FetchEventID(AscendC::HardEvent::V_MTE3));
+    AscendC::SetFlag<AscendC::HardEvent::V_MTE3>(id);
+    AscendC::WaitFlag<AscendC::HardEvent::V_MTE3>(id);
+    AscendC::GlobalTensor<T> out;
+    out.SetGlobalBuffer((__gm__ T*)o);
+    AscendC::DataCopy(out, buffer_.Get<T>(), 64);
+  }
+
+ private:
+  AscendC::TPipe pipe_;
+  AscendC::TBuf<> buffer_;
+};
+extern "C" __global__ __aicore__ void filled(GM_ADDR o) {
+  Filled<float> op;
+  op.Run(o);
+}
+""")
+    out = np.zeros(64, np.float32)
+    ascendc.build(source)(1, out)
+    assert (out == 3).all()

@@ -105,3 +105,43 @@ extern "C" __global__ __aicore__ void cores(GM_ADDR out) {
     found = np.zeros(8, np.int32)
     mco.ascendc.build(source, "cores", "Ascend910B3")(1, found)
     assert found[0] == 40
+
+
+SIZES = r"""
+#include "graph/utils/type_utils.h"
+#include "tiling/tiling_api.h"
+
+int main() {
+  const auto& platform = *platform_ascendc::PlatformAscendCManager::GetInstance("Ascend910B1");
+  uint32_t length = 77, max = 0, min = 0;
+  for (ge::DataType type : {ge::DT_FLOAT16, ge::DT_INT64, ge::DT_BOOL}) {
+    printf("%d ", ge::TypeUtils::GetDataTypeLength(type, length) ? int(length) : -1);
+  }
+  printf("%d\n", ge::TypeUtils::GetDataTypeLength(ge::DT_INT4, length) || length != 1);
+  const ge::Shape row({1, 33}), whole({7, 33});
+  AscendC::GetBroadCastMaxMinTmpSize(platform, row, whole, 4, false, max, min);
+  printf("%d\n", max >= 7 * 33 * 4 && min && min <= max);
+  AscendC::GetSwiGLUMaxMinTmpSize(whole, 2, max, min, false);
+  printf("%d\n", max >= 7 * 33 * 2 && min && min <= max);
+  AscendC::GetSumMaxMinTmpSize(33, 2, false, max, min);
+  printf("%d\n", max >= 66 && min == max);
+  AscendC::GetMeanMaxMinTmpSize(33, 2, 4, false, max, min);
+  printf("%d\n", max >= 132 && min == max);
+  printf("%d\n", AscendC::GetSelectWithBytesMaskMinTmpSize(whole, row, 4, whole, 1, false) <=
+                     AscendC::GetSelectWithBytesMaskMaxTmpSize(whole, row, 4, whole, 1, false));
+  optiling::SoftMaxTiling tiling;
+  AscendC::SoftMaxGradTilingFunc(whole, 4, AscendC::GetSoftMaxGradMinTmpSize(whole, 4, false, false), tiling);
+  printf("%d\n", tiling.get_srcM() == 7 && tiling.get_srcK() == 33 &&
+                     AscendC::GetSoftMaxGradMaxTmpSize(whole, 4, false, false) >= 7 * 33 * 4);
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_sizes_that_host_sources_ask_for(tmp_path: Path) -> None:
+    source, program = tmp_path / "sizes.cpp", tmp_path / "sizes"
+    source.write_text(SIZES)
+    command = ["g++", "-std=c++17", "-w", f"-I{mco.ascendc.host_include_folder()}", str(source), "-o", str(program)]
+    subprocess.run(command, check=True)
+    told = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert told == ["2 8 1 0", *["1"] * 6]

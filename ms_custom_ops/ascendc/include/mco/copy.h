@@ -76,6 +76,15 @@ struct Nd2NzParams {
   uint16_t dstNzMatrixStride = 0;
 };
 
+// Pieces of one dimension, in elements: from startIndex on, each followed by a gap of `stride`, none beyond endIndex.
+struct SliceInfo {
+  uint32_t startIndex = 0;
+  uint32_t endIndex = 31;
+  uint32_t stride = 0;
+  uint32_t burstLen = 32;  // of dimension 0 in blocks of 32 bytes, of others 1 element
+  uint32_t shapeValue = 0;
+};
+
 }  // namespace AscendC
 
 namespace mco_asc {
@@ -103,6 +112,56 @@ inline void copy_blocks(const mco_asc_where& where, const LocalTensor<T>& dst, c
   issue(Op::data_move, where, {operand(dst), operand(src)},
         {integer(p.blockCount), integer(unit * int64_t(p.blockLen)), integer(32 * int64_t(p.srcGap)),
          integer(unit * int64_t(p.dstGap))});
+}
+
+// The pieces of a slice one after the other, dimension 0 the fastest: where each begins, in elements.
+class SlicePieces {
+ public:
+  SlicePieces(const mco_asc_where& where, const char* side, const AscendC::SliceInfo* info, uint32_t dims,
+              uint32_t block)
+      : info_(info), dims_(dims) {
+    for (uint32_t d = 0; d < dims; ++d) {
+      const auto& s = info[d];
+      piece_[d] = d ? 1 : int64_t(s.burstLen) * block;
+      if (!s.burstLen || (d && s.burstLen != 1) || s.endIndex < s.startIndex || s.endIndex >= s.shapeValue) {
+        mco_asc_fault(
+            &where,
+            "slice of dimension %u of %s is {startIndex %u, endIndex %u, stride %u, burstLen %u, shapeValue "
+            "%u}; accepted: startIndex <= endIndex < shapeValue, burstLen 1 (of dimension 0: 1 or more blocks)",
+            d, side, s.startIndex, s.endIndex, s.stride, s.burstLen, s.shapeValue);
+      }
+      count_[d] = (int64_t(s.endIndex) - s.startIndex) / (piece_[d] + s.stride) + 1;
+      total_ *= count_[d];
+    }
+  }
+  int64_t total() const { return total_; }
+  int64_t at(int64_t piece) const {
+    int64_t place = 0, pitch = 1;
+    for (uint32_t d = 0; d < dims_; ++d) {
+      place += pitch * (info_[d].startIndex + piece % count_[d] * (piece_[d] + info_[d].stride));
+      piece /= count_[d];
+      pitch *= info_[d].shapeValue;
+    }
+    return place;
+  }
+
+ private:
+  const AscendC::SliceInfo* info_;
+  uint32_t dims_;
+  int64_t piece_[8] = {}, count_[8] = {}, total_ = 1;
+};
+
+template <class D, class S>
+inline void copy_slices(const mco_asc_where& where, const D& dst, const S& src, const AscendC::SliceInfo* to,
+                        const AscendC::SliceInfo* from, uint32_t dims, uint32_t size) {
+  if (!dims || dims > 8) mco_asc_fault(&where, "dimValue is %u; accepted: 1 to 8", dims);
+  const SlicePieces out(where, "dst", to, dims, 32 / size), in(where, "src", from, dims, 32 / size);
+  if (out.total() != in.total() || to[0].burstLen != from[0].burstLen) {
+    mco_asc_fault(&where, "%lld pieces of %u blocks go to %lld pieces of %u; accepted: as many, of one burstLen",
+                  (long long)in.total(), from[0].burstLen, (long long)out.total(), to[0].burstLen);
+  }
+  for (int64_t i = 0; i < in.total(); ++i)
+    copy_count(where, dst[out.at(i)], src[in.at(i)], 32 * int64_t(to[0].burstLen));
 }
 
 // Rows of GM, each completed to whole blocks. Without padding of its own a row is completed by its first element.
@@ -223,6 +282,19 @@ inline void pad_out(const mco_asc_where& where, const GlobalTensor<T>& dst, cons
 }  // namespace mco_asc
 
 namespace AscendC {
+
+template <class T>
+inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const SliceInfo dstSliceInfo[],
+                     const SliceInfo srcSliceInfo[], const uint32_t dimValue = 1,
+                     mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::copy_slices(where.of("DataCopy"), dst, src, dstSliceInfo, srcSliceInfo, dimValue, sizeof(T));
+}
+template <class T>
+inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const SliceInfo dstSliceInfo[],
+                     const SliceInfo srcSliceInfo[], const uint32_t dimValue = 1,
+                     mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::copy_slices(where.of("DataCopy"), dst, src, dstSliceInfo, srcSliceInfo, dimValue, sizeof(T));
+}
 
 template <class T>
 inline void DataCopyPad(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const DataCopyExtParams& p,

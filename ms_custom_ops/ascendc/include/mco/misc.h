@@ -7,14 +7,28 @@
 
 #include "mco/sort.h"
 
+namespace mco_asc {
+
+// What an assertion that holds is. On the chip ASSERT is nothing, and public kernels leave the semicolon before it out
+// (`n = tiles ASSERT(tiles != 0);`): as a sum it may stand behind a value, or alone.
+struct Held {};
+inline Held operator+(Held held) { return held; }
+template <class T>
+inline T operator+(T value, Held) {
+  return value;
+}
+inline Held hold(bool condition, const char* text, const char* file, int line) {
+  if (!condition) {
+    const mco_asc_where here = {"ASSERT", file, line};
+    mco_asc_fault(&here, "%s does not hold", text);
+  }
+  return {};
+}
+
+}  // namespace mco_asc
+
 #ifndef ASSERT
-#define ASSERT(condition, ...)                                       \
-  do {                                                               \
-    if (!(condition)) {                                              \
-      const mco_asc_where mco_here = {"ASSERT", __FILE__, __LINE__}; \
-      mco_asc_fault(&mco_here, "%s does not hold", #condition);      \
-    }                                                                \
-  } while (0)
+#define ASSERT(condition, ...) +::mco_asc::hold(bool(condition), #condition, __FILE__, __LINE__)
 #endif
 #define ascendc_assert(condition, ...) ASSERT(condition)
 // With statements that say more, for when it does not hold. A build for the chip leaves it out, and so does one with

@@ -344,3 +344,5 @@ class LocalMemAllocator {
 };
 
 }  // namespace AscendC
+
+using AscendC::GetTPipePtr;  // kernels without `using namespace` call it so

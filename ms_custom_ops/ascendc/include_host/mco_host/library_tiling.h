@@ -75,6 +75,8 @@ inline uint32_t Rows(const ge::Shape& shape) {
                                        uint32_t& max, uint32_t& min) {                                        \
     max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;                            \
   }                                                                                                           \
+  MCO_HOST_TMP_FACTOR(name)
+#define MCO_HOST_TMP_FACTOR(name)                                                                             \
   inline void Get##name##TmpBufferFactorSize(const uint32_t, uint32_t& factor, uint32_t& extra) {             \
     factor = 1, extra = 0;                                                                                    \
   }
@@ -85,13 +87,31 @@ MCO_HOST_TMP_SIZE(Exp) MCO_HOST_TMP_SIZE(Log) MCO_HOST_TMP_SIZE(Sign) MCO_HOST_T
 MCO_HOST_TMP_SIZE(Ceil) MCO_HOST_TMP_SIZE(Round) MCO_HOST_TMP_SIZE(Trunc) MCO_HOST_TMP_SIZE(Frac)
 MCO_HOST_TMP_SIZE(Fmod) MCO_HOST_TMP_SIZE(Erf) MCO_HOST_TMP_SIZE(Erfc) MCO_HOST_TMP_SIZE(Lgamma)
 MCO_HOST_TMP_SIZE(Digamma) MCO_HOST_TMP_SIZE(Sigmoid) MCO_HOST_TMP_SIZE(Silu) MCO_HOST_TMP_SIZE(Swish)
-MCO_HOST_TMP_SIZE(SwiGLU) MCO_HOST_TMP_SIZE(Gelu) MCO_HOST_TMP_SIZE(GeGLU) MCO_HOST_TMP_SIZE(ReGlu)
+MCO_HOST_TMP_FACTOR(SwiGLU) MCO_HOST_TMP_SIZE(Gelu) MCO_HOST_TMP_SIZE(GeGLU) MCO_HOST_TMP_SIZE(ReGlu)
 MCO_HOST_TMP_SIZE(Power) MCO_HOST_TMP_SIZE(Xor) MCO_HOST_TMP_SIZE(Clamp)
 // clang-format on
 #undef MCO_HOST_TMP_SIZE
+#undef MCO_HOST_TMP_FACTOR
 
-                                    inline uint32_t
-    GetSoftMaxMaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool) {
+                                    inline void GetSwiGLUMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size,
+                                                                       uint32_t& max, uint32_t& min, const bool) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
+}
+inline void GetBroadCastMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const ge::Shape&,
+                                      const ge::Shape& shape, uint32_t type_size, const bool, uint32_t& max,
+                                      uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
+}
+inline void GetSumMaxMinTmpSize(const uint32_t count, const uint32_t type_size, const bool, uint32_t& max,
+                                uint32_t& min) {
+  max = min = mco_host_detail::Bytes({count}, type_size);
+}
+inline void GetMeanMaxMinTmpSize(const uint32_t count, const uint32_t, const uint32_t sum_type_size, const bool,
+                                 uint32_t& max, uint32_t& min) {
+  max = min = mco_host_detail::Bytes({count}, sum_type_size);
+}
+
+inline uint32_t GetSoftMaxMaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool) {
   return mco_host_detail::Bytes(shape, type_size);
 }
 inline uint32_t GetSoftMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool) {
@@ -196,6 +216,27 @@ inline void GetSelectWithBytesMaskMaxMinTmpSize(const ge::Shape& shape, const ge
                                                 uint32_t& max, uint32_t& min) {
   max = mco_host_detail::Bytes(shape, type_size) + mco_host_detail::Bytes(mask, mask_size);
   min = mco_host_detail::kBlock;
+}
+inline uint32_t GetSelectWithBytesMaskMaxTmpSize(const ge::Shape& shape, const ge::Shape& other,
+                                                 const uint32_t type_size, const ge::Shape& mask,
+                                                 const uint32_t mask_size, const bool reuse) {
+  uint32_t max = 0, min = 0;
+  GetSelectWithBytesMaskMaxMinTmpSize(shape, other, type_size, mask, mask_size, reuse, max, min);
+  return max;
+}
+inline uint32_t GetSelectWithBytesMaskMinTmpSize(const ge::Shape&, const ge::Shape&, const uint32_t, const ge::Shape&,
+                                                 const uint32_t, const bool) {
+  return mco_host_detail::kBlock;
+}
+inline uint32_t GetSoftMaxGradMaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) {
+  return mco_host_detail::Bytes(shape, type_size);
+}
+inline uint32_t GetSoftMaxGradMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) {
+  return mco_host_detail::Columns(shape) * type_size;
+}
+inline void SoftMaxGradTilingFunc(const ge::Shape& shape, uint32_t type_size, uint32_t size,
+                                  optiling::SoftMaxTiling& tiling, bool = false) {
+  SoftMaxTilingFunc(shape, type_size, size, tiling);
 }
 inline uint32_t GetSoftMaxFlashMaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) {
   return mco_host_detail::Bytes(shape, type_size);

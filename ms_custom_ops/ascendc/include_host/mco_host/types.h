@@ -177,6 +177,13 @@ class TypeUtils {
     return "UNDEFINED";
   }
   static AscendString DataTypeToAscendString(const DataType& type) { return DataTypeToSerialString(type).c_str(); }
+  // Bytes of an element; false for types without a size in whole bytes, whose length stays what it was.
+  static bool GetDataTypeLength(DataType type, uint32_t& length) {
+    const int size = GetSizeByDataType(type);
+    if (size <= 0 || size > kDataTypeSizeBitOffset) return false;
+    length = static_cast<uint32_t>(size);
+    return true;
+  }
   static std::string FormatToSerialString(Format format);
   static AscendString FormatToAscendString(const Format& format) { return FormatToSerialString(format).c_str(); }
 };
