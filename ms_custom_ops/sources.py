@@ -21,7 +21,7 @@ import importlib.util
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -48,6 +48,7 @@ _FRONT_END_FILES = (
     "sources.py",
     "tuned.py",
 )
+_IMPORTERS = (b"import_module", b"__import__")
 _HASH_DIGITS = 32
 _INSTALLED = {"site-packages", "dist-packages", *(Path(sysconfig.get_path(n)).name for n in ("purelib", "platlib"))}
 # Digest of a file that was edited when its module may have been loaded already: equal to none, never on disk.
@@ -125,19 +126,33 @@ def _find(name: str) -> ModuleSpec | None:
     return None
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every statement below ``tree``, expressions left out: they are most of a file and import nothing."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            below = getattr(node, part, ())
+            if isinstance(below, list):  # the body of an if-expression is none
+                pending += below
+
+
 @functools.lru_cache(maxsize=4096)
 def _imports(text: bytes, path: str) -> tuple[tuple[tuple[int, str, tuple[str, ...]], ...], bool]:
     """Import statements of a file as (level, module, names), and whether it also imports by computed names."""
     found: list[tuple[int, str, tuple[str, ...]]] = []
     computed = False
-    for node in ast.walk(ast.parse(text, path)):
+    by_name = any(name in text for name in _IMPORTERS)
+    tree = ast.parse(text, path)
+    for node in ast.walk(tree) if by_name else _statements(tree):
         if isinstance(node, ast.Import):
             found += [(0, alias.name, ()) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             found.append((node.level, node.module or "", tuple(alias.name for alias in node.names)))
         elif isinstance(node, ast.Call):
             called = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if called in ("import_module", "__import__"):
+            if called.encode() in _IMPORTERS:
                 first = node.args[0] if node.args else None
                 if isinstance(first, ast.Constant) and isinstance(first.value, str) and not first.value.startswith("."):
                     found.append((0, first.value, ()))

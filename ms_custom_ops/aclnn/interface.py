@@ -180,10 +180,14 @@ class Interface:
         """All attributes, their types checked; OpArgumentError."""
         return full_attrs(self.spec.public or self.spec, given)
 
-    def prepare(self, values: Mapping[str, Any]) -> Job:
-        """The first phase: null pointers, dtypes, then everything that tiling decides."""
+    def check(self, values: Mapping[str, Any]) -> Given:
+        """What is refused before a kernel is looked for: null pointers, then what is no tensor or attribute."""
         self.check_null(values)
-        return (LoweredJob if self.spec.public else ProgramJob)(self, self.read(values))
+        return self.read(values)
+
+    def prepare(self, values: Mapping[str, Any]) -> Job:
+        """The first phase: :meth:`check`, then everything that tiling decides."""
+        return (LoweredJob if self.spec.public else ProgramJob)(self, self.check(values))
 
     def lower(self, operands: Mapping[str, Operand], given: Given) -> tuple[Any, Steps]:
         """The call, checked, and its steps."""

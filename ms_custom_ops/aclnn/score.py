@@ -121,8 +121,7 @@ class ScoreInterface(Interface):
         return dict(given)
 
     def prepare(self, values: Mapping[str, Any]) -> Job:
-        self.check_null(values)
-        return LoweredJob(self, self.read(values))
+        return LoweredJob(self, self.check(values))
 
     def lower(self, operands: Mapping[str, Operand], given: Given) -> tuple[ScoreCall, Steps]:
         packed_op = "" if self.packed else _PACKED_NAMES[self.grad]

@@ -90,7 +90,11 @@ class SparseGradInterface(Interface):
         super().__init__(get_op(OP), name, _parameters(version))
         self.strided_inputs = version == 2
 
-    def prepare(self, values: Mapping[str, Any]) -> Job:
+    def check(self, values: Mapping[str, Any]) -> Given:
+        return self._checked(values)[0]
+
+    def _checked(self, values: Mapping[str, Any]) -> tuple[Given, dict[str, Any]]:
+        """The call, its lengths read, and what the rules of the published interface know of it."""
         self.check_null(values)
         self._check_pairs(values)
         given = self.read(values)
@@ -99,8 +103,11 @@ class SparseGradInterface(Interface):
         names = self._names(given, product, values)
         rules.check(rules.BEFORE_SHAPES, self.name, product, names)
         names |= self._check_shapes(given, names)
-        lengths = self._lengths(given, names)
-        given = Given(given.inputs, lengths, given.attrs, given.outputs)
+        return Given(given.inputs, self._lengths(given, names), given.attrs, given.outputs), names
+
+    def prepare(self, values: Mapping[str, Any]) -> Job:
+        given, names = self._checked(values)
+        product = current_product()
         workspace = _workspace(names, product)
         if product in VALIDATED_ONLY:
             return ValidatedJob(product, workspace)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from ms_custom_ops.registry import OpSpec, get_op
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME, NAME_TO_CODE
 from ms_custom_ops.registry.public import chosen
 from ms_custom_ops.registry.spec import Case
+from ms_custom_ops.soc import use_soc
 from ms_custom_ops.spread import spread
 
 # Symbols of public forms that the primitive's cases name in another way, tried in turn.
@@ -48,7 +50,7 @@ class _NoCallError(MsCustomOpsError):
 
 
 def requests_of(item: Item) -> list[str]:
-    """The calls from C with the sizes of a case; raises MsCustomOpsError where there is none.
+    """The calls from C with the sizes of a case; raises MsCustomOpsError where there is none or C refuses it.
 
     Texts that have a default come in two forms, given and null, which C programs both write.
     """
@@ -60,6 +62,8 @@ def requests_of(item: Item) -> list[str]:
             values[p.name] = p.default
             if p.default is None and p.type not in ("str",):
                 raise _NoCallError(f"{p.name} has no number in the case")
+    with use_soc(item.soc):
+        interface.check({p.name: values.get(p.name) for p in interface.parameters})
     texts = [p for p in interface.parameters if p.type == "str" and p.optional and values[p.name] == p.default]
     forms = [values, values | {p.name: None for p in texts}] if texts else [values]
     return [request_text(item.op, item.soc, [form.get(p.name) for p in interface.parameters]) for form in forms]
@@ -148,7 +152,8 @@ def make_plans(
             wanted |= dict.fromkeys(requests_of(item))
         except MsCustomOpsError as error:
             plans.without[item] = str(error)
-    missing = [request for request in wanted if not _current(cache, request)]
+    files: dict[str, bool] = {}
+    missing = [request for request in wanted if not _current(cache, request, files)]
     plans.made = len(wanted) - len(missing)
     progress(plans.made)
     tasks = [(request,) for request in missing]
@@ -166,34 +171,38 @@ def make_plans(
     return plans
 
 
-def _current(cache: ProgramCache, request: str) -> bool:
-    """Whether a plan and its Program are there, made of the files as they are."""
+def _current(cache: ProgramCache, request: str, files: dict[str, bool]) -> bool:
+    """Whether a plan and its Program are there, made of the files as they are; ``files``: what is known of the lists of
+    files that plans have in common."""
     about, _ = read_request(request)
     text = cache.get(about["op"], request)
     if text is None:
         return False
-    for line in _block(text, "files").splitlines():
-        digest, _, path = line.partition(" ")
-        if _digest(Path(path)) != digest:
-            return False
+    listed = _block(text, "files")
+    if listed not in files:
+        files[listed] = all(
+            _digest(path) == digest for digest, _, path in (line.partition(" ") for line in listed.splitlines())
+        )
+    if not files[listed]:
+        return False
     if "project" in about:
         return False  # its kernels are kept beside the cache: the plan is made again, which builds those that are gone
     key = _block(text, f"program {_program_op(about)}")
     return not key or cache.get(_program_op(about), key) is not None
 
 
-def _digest(path: Path) -> str:
+def _digest(path: str) -> str:
     """SHA-256 of a file, "" without one."""
     try:
-        stat = path.stat()
+        stat = os.stat(path)
     except OSError:
         return ""
     return _digest_of(path, stat.st_size, stat.st_mtime_ns)
 
 
 @functools.lru_cache(maxsize=4096)
-def _digest_of(path: Path, size: int, changed: int) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _digest_of(path: str, size: int, changed: int) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _program_op(about: Mapping[str, str]) -> str:

@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ms_custom_ops.scope import Scope
+
+if TYPE_CHECKING:
+    from ms_custom_ops.batch.compile import Item
 
 
 @click.command("compile")
@@ -80,13 +85,22 @@ def command(
     click.echo(f"{len(outcome.entries)} Programs of {len(names)} op(s), {outcome.traced} traced, "
                f"{plans.made} calls from C, {plans.new} new, "
                f"{time.perf_counter() - start:.1f} s: {path}", err=as_json)  # fmt: skip
-    if plans.without:
-        reasons = "; ".join(f"{item}: {text}" for item, text in plans.without.items())
-        click.echo(f"without a call from C: {reasons}", err=True)
+    for reason, cases in by_reason(plans.without).items():
+        click.echo(f"without a call from C: {', '.join(cases)}: {reason}", err=True)
     if outcome.failed or plans.failed:
         raise click.ClickException(f"{len(outcome.failed) + len(plans.failed)} case(s) could not be compiled")
     if target == "tbe":
         _write_tbe(ctx, [registry.get(name) for name in names], folder, vendor)
+
+
+def by_reason(without: Mapping[Item, str]) -> dict[str, list[str]]:
+    """Reason -> the cases that have it, of all chips."""
+    found: dict[str, list[str]] = {}
+    for item, reason in without.items():
+        cases, case = found.setdefault(reason, []), f"{item.op}/{item.case}"
+        if case not in cases:
+            cases.append(case)
+    return found
 
 
 def _write_tbe(ctx: click.Context, specs: list, folder: Path, vendor: str) -> None:

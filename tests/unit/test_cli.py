@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -15,9 +16,14 @@ from click.testing import CliRunner, Result
 import ms_custom_ops
 import ms_custom_ops.batch.compile as batch
 from ms_custom_ops import compiler
-from ms_custom_ops.cache import entries
+from ms_custom_ops.batch import plans
+from ms_custom_ops.batch.plans import requests_of
+from ms_custom_ops.cache import ProgramCache, entries
 from ms_custom_ops.cli import main
+from ms_custom_ops.commands.compile import by_reason
 from ms_custom_ops.commands.new import KINDS, rendered
+from ms_custom_ops.errors import MsCustomOpsError
+from ms_custom_ops.registry import get_op
 
 VERBS = (
     "bench", "cache", "check", "compile", "doc", "doctor", "gen", "info", "install", "list", "new", "run", "test",
@@ -169,6 +175,45 @@ def test_compile_names_the_case_that_fails_and_compiles_the_others(folder, tmp_p
     assert result.exit_code == 1 and "Traceback" not in result.output
     assert "my_op/longest/Ascend910B1: plan: AssertionError: assert problem.width < 9999" in result.output
     assert "3 Programs of 1 op(s), 3 traced" in result.output and "1 case(s) could not be compiled" in result.output
+
+
+def test_a_case_that_the_published_interface_refuses_stands_for_no_call_from_c():
+    named = {case.name for case in get_op("sparse_flash_attention_grad").cases}
+    without = {}
+    for case in sorted(named):
+        try:
+            assert requests_of(batch.Item("sparse_flash_attention_grad", case, "Ascend310P3"))
+        except MsCustomOpsError as error:
+            without[case] = str(error)
+    assert set(without) < named
+    assert "only support n2=1 and n1=1,2,4,8,16,32,64,128, but got n2=1 n1=15" in without["merged"]
+    assert "head_dim of Query[32] can not less than head_dim of Value[48]" in without["lengths_and_sinks"]
+    assert "make its plan with --calls" in without["packed_rope"]
+
+
+def test_cases_without_a_call_are_told_by_reason():
+    items = [batch.Item("op", case, soc) for soc in ("Ascend910A", "Ascend910B1") for case in ("one", "two")]
+    assert by_reason({item: "why" if item.case == "one" else "because" for item in items}) == {
+        "why": ["op/one"], "because": ["op/two"],
+    }  # fmt: skip
+
+
+def test_plans_that_are_there_are_not_made_again_until_a_file_changes(tmp_path, monkeypatch):
+    source = tmp_path / "kernel.py"
+    source.write_text("first")
+    calls = [f'{{"aclnn":1,"op":"aclnn_segsum_decay","soc":"Ascend910A"}}|={n}' for n in range(3)]
+
+    def made(request):
+        files = f"{hashlib.sha256(source.read_bytes()).hexdigest()} {source}"
+        return ("aclnn_segsum_decay", request, f"plan 1\nfiles {len(files)}\n{files}\nend\n".encode(), "", "", b""), ""
+
+    monkeypatch.setattr(plans, "make_item", made)
+    cache = ProgramCache(tmp_path / "cache")
+    assert plans.make_plans([], calls, cache).new == 3
+    again = plans.make_plans([], calls, cache)
+    assert (again.made, again.new) == (3, 0)
+    source.write_text("second")
+    assert plans.make_plans([], calls, cache).new == 3
 
 
 def test_vendor_package_of_tik_kernels(folder, tmp_path):

@@ -332,6 +332,24 @@ def test_what_a_gradient_inherits_counts(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert hashed() != before
 
 
+@pytest.mark.parametrize("extra", ["", "m = importlib.import_module('m9')\n"], ids=["statements", "names"])
+def test_imports_are_found_in_statements_of_every_kind(extra: str) -> None:
+    text = (
+        "import m0\n"
+        "def f(x=(lambda: 0)):\n    with x:\n        import m1\n    return [y if y else x for y in x]\n"
+        "class C:\n    async def g(self):\n        async for i in self:\n            import m2\n"
+        "        else:\n            import m3\n"
+        "try:\n    import m4\nexcept OSError:\n    from m5 import a, b\nfinally:\n    import m6\n"
+        "if m0:\n    pass\nelif m1:\n    from . import m7\n"
+        "match m0:\n    case 1 if (lambda: 2)():\n        import m8\n"
+    )
+    found, computed = sources._imports((text + extra).encode(), "x.py")
+    assert not computed
+    assert sorted(found) == [
+        (0, f"m{i}", ("a", "b") if i == 5 else ()) for i in range(10 if extra else 9) if i != 7
+    ] + [(1, "", ("m7",))]
+
+
 def test_nothing_is_imported_to_take_the_hash(user: UserOp) -> None:
     (user.package / "__init__.py").write_text("raise RuntimeError('imported')\n")
     assert user.numbers["package"] in dict(sources.sources_of(user.spec()).files)
