@@ -33,6 +33,10 @@ def on_files(files, config):
     return files
 
 
+def _bars(code):
+    return code.group(0).replace("\\|", "|")
+
+
 def on_page_markdown(markdown, page, config, files):
     """Links out of docs/ become links inside the site, or plain text where the site has no such page."""
     known = {source: name for name, source in ABOVE.items()}
@@ -51,6 +55,8 @@ def on_page_markdown(markdown, page, config, files):
             return f"[{text}]({place}{'#' + anchor if anchor else ''})"
         return text
 
+    # GitHub needs a bar in code in a table escaped; here it would show its backslash.
+    markdown = re.sub(r"(?m)^\|.*$", lambda row: re.sub(r"`[^`]+`", _bars, row.group(0)), markdown)
     if page.file.src_uri == "instructions.md":  # x[r][i] there is no link
         markdown = re.sub(r"\]\[(\w+)\]", r"]\\[\1\\]", markdown)
     return re.sub(r"\[([^\]\n]+)\]\(((?!https?:|#|mailto:)[^)\s]+)\)", link, markdown)

@@ -32,7 +32,9 @@ td:first-child,th:first-child,td.l,th.l{text-align:left}th{color:#5a6372;font-we
 .card b{display:block;font-size:19px}.bar{display:inline-block;height:11px;vertical-align:-1px;border-radius:2px}
 .track{background:#eef1f5;width:220px;display:inline-block;border-radius:2px;text-align:left}
 svg{display:block;background:#fbfcfd;border:1px solid #e2e6ec;border-radius:4px}svg text{font:12px system-ui,sans-serif}
-.cols{display:flex;gap:28px;flex-wrap:wrap}.cols>div{flex:1;min-width:430px}summary{cursor:pointer;color:#5a6372}"""
+.cols{display:flex;gap:28px;flex-wrap:wrap}.cols>div{flex:1;min-width:min(430px,100%)}
+summary{cursor:pointer;color:#5a6372}.wide{overflow-x:auto}
+@media(max-width:760px){body{margin:12px auto;padding:0 10px}.track{width:90px}td,th{white-space:nowrap}}"""
 _LEFT, _WIDTH, _ROW = 118, 1130, 24
 
 
@@ -138,14 +140,23 @@ def _timeline(p: Profile) -> str:
     part = "the whole run" if whole else "the first part of the run"
     return (
         f"<h2>Timeline of block {block}: {part}, height = part of the time that a pipe is busy</h2>"
-        f"{_overview(p, slices, lanes)}<h2>A stretch of it (point at a bar for its line and its wait)</h2>"
-        f"{_detail(p, slices, lanes)}"
+        f"{_wide(_overview(p, slices, lanes))}<h2>A stretch of it (point at a bar for its line and its wait)</h2>"
+        f"{_wide(_detail(p, slices, lanes))}"
     )
 
 
 def _bar(share: float, colour: str) -> str:
-    width = max(0.0, min(share, 1.0)) * 220
-    return f'<span class="track"><span class="bar" style="width:{width:.0f}px;background:{colour}"></span></span>'
+    width = max(0.0, min(share, 1.0))
+    return f'<span class="track"><span class="bar" style="width:{width:.1%};background:{colour}"></span></span>'
+
+
+def _wide(content: str) -> str:
+    """What a narrow window scrolls by itself, so that the page stays as wide as the window."""
+    return f"<div class=wide>{content}</div>"
+
+
+def _table(rows: str) -> str:
+    return _wide(f"<table>{rows}</table>")
 
 
 def _pipes(p: Profile) -> str:
@@ -160,7 +171,7 @@ def _pipes(p: Profile) -> str:
             f"<td>{pipe.utilisation:.1%}</td><td>{pipe.instructions:,}</td><td class=l>{_esc(text)}</td></tr>"
         )
     head = "<tr><th>pipe</th><th class=l>busy, part of the cores' time</th><th></th><th>instructions</th>"
-    return f"<h2>Pipes</h2><table>{head}<th class=l>longest stalls</th></tr>{''.join(rows)}</table>"
+    return "<h2>Pipes</h2>" + _table(f"{head}<th class=l>longest stalls</th></tr>{''.join(rows)}")
 
 
 def _memories(p: Profile) -> str:
@@ -175,8 +186,9 @@ def _memories(p: Profile) -> str:
         way = f"{path.source.upper()} &rarr; {path.target.upper()}"
         paths.append(f"<tr><td>{way}</td><td>{path.bytes:,}</td><td>{rate}</td></tr>")
     return (
-        f"<div><h2>Occupancy of on-chip memory</h2><table>{''.join(rows)}</table><h2>Paths</h2><table>"
-        f"<tr><th>path</th><th>bytes</th><th>bytes per cycle</th></tr>{''.join(paths)}</table></div>"
+        f"<div><h2>Occupancy of on-chip memory</h2>{_table(''.join(rows))}<h2>Paths</h2>"
+        + _table(f"<tr><th>path</th><th>bytes</th><th>bytes per cycle</th></tr>{''.join(paths)}")
+        + "</div>"
     )
 
 
@@ -205,7 +217,8 @@ def _roofline(p: Profile) -> str:
         line = " ".join(f"{a:.1f},{b:.1f}" for a, b in points)
         out.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="1.6"/>')
         a, b = points[0]
-        out.append(f'<text x="{a + 6:.0f}" y="{b - 8:.0f}" fill="{colour}">{name} {rate / 1e12:.2f} TB/s</text>')
+        # Beside the foot of the line, which rises away from the text.
+        out.append(f'<text x="{a + 20:.0f}" y="{b + 4:.0f}" fill="{colour}">{name} {rate / 1e12:.2f} TB/s</text>')
     a, b = at(x, y)
     out.append(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="6" fill="#c0392b"/>')
     anchor, dx = ("end", -10) if a > size / 2 else ("start", 10)
@@ -217,7 +230,7 @@ def _roofline(p: Profile) -> str:
     out.append(f'<text x="{a - 4:.0f}" y="{b - 6:.0f}" text-anchor="end">{unit} peak {peak / 1e12:.1f} Tops/s</text>')
     out.append(f'<text x="{size / 2:.0f}" y="{tall + 30}" text-anchor="middle" fill="#5a6372">')
     out.append(f"operations per byte behind L2 (here {x:.1f}), logarithmic</text></svg>")
-    return f"<div><h2>Roofline</h2>{''.join(out)}</div>"
+    return f"<div><h2>Roofline</h2>{_wide(''.join(out))}</div>"
 
 
 def _lines(p: Profile) -> str:
@@ -232,7 +245,7 @@ def _lines(p: Profile) -> str:
     head = (
         "<tr><th>line</th><th class=l>source</th><th>busy</th><th>waiting</th><th>executed</th><th class=l></th></tr>"
     )
-    return f"<h2>Lines of the kernel</h2><table>{head}{''.join(rows)}</table>"
+    return f"<h2>Lines of the kernel</h2>{_table(head + ''.join(rows))}"
 
 
 def _parameters(p: Profile) -> str:
@@ -240,7 +253,7 @@ def _parameters(p: Profile) -> str:
         f"<tr><td>{_esc(n)}</td><td>{v:g}</td><td class=l>{_esc(p.chip.sources[n])}</td></tr>"
         for n, v in sorted(p.chip.values.items())
     )
-    table = f"<details><summary>all {len(p.chip.values)}</summary><table>{rows}</table></details>"
+    table = f"<details><summary>all {len(p.chip.values)}</summary>{_table(rows)}</details>"
     return f"<h2>Numbers of the model</h2>{table}"
 
 
@@ -255,7 +268,8 @@ def page(p: Profile) -> str:
     ]
     cells = "".join(f'<div class="card">{_esc(name)}<b>{_esc(value)}</b></div>' for name, value in cards)
     return (
-        f"<!doctype html><meta charset=utf-8><title>{_esc(p.name)} on {_esc(p.soc)}</title><style>{_STYLE}</style>"
+        '<!doctype html><meta charset=utf-8><meta name=viewport content="width=device-width,initial-scale=1">'
+        f"<title>{_esc(p.name)} on {_esc(p.soc)}</title><style>{_STYLE}</style>"
         f"<h1>{_esc(p.name)} on {_esc(p.soc)}, {p.chip.clock_mhz:g} MHz</h1><div class=cards>{cells}</div>"
         f"<p class=note>{_esc(p.note[0].upper() + p.note[1:])}.</p>{_pipes(p)}{_timeline(p)}"
         f"<div class=cols>{_memories(p)}{_roofline(p)}</div>{_lines(p)}{_parameters(p)}"

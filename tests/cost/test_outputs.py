@@ -123,6 +123,10 @@ def test_summaries(folder):
     page = (folder / "summary.html").read_text()
     for part in ("Timeline of block 0", "Occupancy", "Roofline", "Lines of the kernel", "not cycle accurate", "<svg"):
         assert part in page
+    # On a phone what is wide is scrolled by itself.
+    assert '<meta name=viewport content="width=device-width,initial-scale=1">' in page
+    assert page.count("<table>") == page.count("<div class=wide><table>") >= 4
+    assert page.count("<svg ") == page.count("<div class=wide><svg ") == 3
     assert json.loads((folder / "other/summary.json").read_text())["soc"] == "Ascend910A"
 
 

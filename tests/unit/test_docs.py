@@ -148,3 +148,5 @@ def test_the_site_builds_in_strict_mode(tmp_path: Path) -> None:
     page = (tmp_path / "site" / "ops" / "flash_attention" / "index.html").read_text()
     assert "The function mco.ops.flash_attention" in page
     assert "RmsNorm" in (tmp_path / "site" / "first_op" / "index.html").read_text()
+    verbs = (tmp_path / "site" / "cli" / "index.html").read_text()
+    assert "[--only golden|kernel|graph|ascendc|faults]" in verbs and "\\|" not in verbs
