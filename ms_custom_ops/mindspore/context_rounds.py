@@ -10,6 +10,8 @@ What MindSpore's CPU runtime holds shaped this file (docs/parallel.md has the fi
   operands have equal shapes here.
 * An index such as ``x[:, :, :n]`` of float16 goes through a float32 copy of the whole; ``ops.slice`` does not.
 * A constant stays as long as the graph: sums start with their first term, not with zeros.
+* Each step of the compiler's evaluation, an index into a tuple or a sum of numbers, costs memory that does not come
+  back whole. What differs between parts is one constant, and what they share is not inlined.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, nn, no_inline, ops
 from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
@@ -81,7 +83,6 @@ _depend = ops.Depend()
 _heads, _rows = ops.Concat(1), ops.Concat(2)
 
 
-@ops.constexpr
 def _parts(query, key, part_bytes):
     """((first batch, batches, first key head, key heads), ...) that are worked on one after the other, all alike."""
     batch, kv_heads, rows = key[0], key[1], key[2] // 2
@@ -94,6 +95,24 @@ def _parts(query, key, part_bytes):
             break
         batches, heads = size
     return tuple((b, batches, k, heads) for b in range(0, batch, batches) for k in range(0, kv_heads, heads))
+
+
+@ops.constexpr
+def _cuts(query, key, part_bytes):
+    """(how many parts lie beside each other in the heads, parts). A part is three cuts as :meth:`Rounds.halves` takes
+    them, of what has the shape of the queries, of their statistics and of the keys, and (first batch, batches, first
+    head, heads, heads before it in all batches): all that differs between parts, worked out at once, since each step
+    of the compiler's own evaluation costs memory."""
+    shared, rows = query[1] // key[1], key[2] // 2
+    parts = _parts(query, key, part_bytes)
+    found = []
+    for batch, batches, kv_head, kv_heads in parts:
+        head, heads = kv_head * shared, kv_heads * shared
+        queries = (batch, head, 0, 0), (batch, head, rows, 0), (batches, heads, rows, query[3])
+        keys = (batch, kv_head, 0, 0), (batch, kv_head, rows, 0), (batches, kv_heads, rows, key[3])
+        place = batch, batches, head, heads, batch * query[1] + head
+        found.append((queries, tuple(x[:3] for x in queries), keys, place))
+    return key[1] // parts[0][3], tuple(found)
 
 
 @ops.constexpr
@@ -139,17 +158,14 @@ class Rounds(nn.Cell):
             return x
         return ops.concat((x, ops.zeros(x.shape[:axis] + (count,) + x.shape[axis + 1 :], x.dtype)), axis)
 
-    def halves(self, x, part, shared):
-        """Rows of this rank's two chunks, of a part of the heads; ``shared`` query heads have one key head."""
-        rows = x.shape[2] // 2
-        begin = (part[0], part[2] * shared, 0, 0)
-        size = (part[1], part[3] * shared, rows) + x.shape[3:]
-        axes = len(x.shape)
-        return _slice(x, begin[:axes], size), _slice(x, (begin[0], begin[1], rows, 0)[:axes], size)
+    def halves(self, x, cut):
+        """Rows of this rank's two chunks, of a part of the heads."""
+        begin, second, size = cut
+        return _slice(x, begin, size), _slice(x, second, size)
 
-    def joined(self, parts, kv_heads, heads):
-        """What :meth:`cut` took apart, whole rows of it: parts of ``heads`` of ``kv_heads`` key heads."""
-        across, whole = kv_heads // heads, _NOTHING
+    def joined(self, parts, across):
+        """Whole rows of what :meth:`halves` took apart; ``across`` parts lie beside each other in the heads."""
+        whole = _NOTHING
         for start in range(0, len(parts), across):
             whole += (parts[start] if across == 1 else _heads(parts[start : start + across]),)
         return whole[0] if len(whole) == 1 else ops.concat(whole, 0)
@@ -169,8 +185,6 @@ class Rounds(nn.Cell):
 
     def part_words(self, words, head):
         """The seed's words for heads from ``head`` on, the first of which the primitive counts as 0."""
-        if self.keep_prob == 1:
-            return words
         low, high = _ahead(head)
         given = _cast(words[:2], mstype.int64)
         given = given - ops.floor_div(given, _WORD) * _WORD
@@ -198,14 +212,15 @@ class Rounds(nn.Cell):
         """float32 (1, N1, rows): what the scores have too much, whose bias counts from the first row of the chunk."""
         return ops.reshape(slopes, (1, -1, 1)) * ops.reshape(_steps(rows, 0), (1, 1, rows))
 
-    def small(self, part, query, key, lengths, slopes, words):
+    def small(self, place, lengths, slopes, words):
         """Lengths, slopes and seed of a part."""
-        shared = query.shape[1] // key.shape[1]
         if self.has_lengths:
-            lengths = lengths[part[0] : part[0] + part[1]]
+            lengths = lengths[place[0] : place[0] + place[1]]
         if self.has_slopes:
-            slopes = slopes[part[2] * shared : (part[2] + part[3]) * shared]
-        return lengths, slopes, self.part_words(words, part[0] * query.shape[1] + part[2] * shared)
+            slopes = slopes[place[2] : place[2] + place[3]]
+        if self.keep_prob < 1:
+            words = self.part_words(words, place[4])
+        return lengths, slopes, words
 
     def share(self, keys, values, owner, slot, after):
         """(what came, keys, values) of a chunk, of a part of the heads, from the rank that has it."""
@@ -263,9 +278,10 @@ class Rounds(nn.Cell):
             top = ops.where(total != 0, top, _zeros(top))
         return out, self.real(top, lengths, at, query.shape[2]), self.real(total, lengths, at, query.shape[2])
 
+    @no_inline
     def attend_part(self, queries, keys, values, small):
-        """(output, maximum, sum) of a part. The compiler works it out once for all parts, as all arguments are tensors
-        of equal shapes."""
+        """(output, maximum, sum) of a part. Compiled once for all parts, as all arguments are tensors of equal
+        shapes."""
         rows = queries[0].shape[2]
         first = self.real(queries[0], small[0], self.first, rows)
         second = self.real(queries[1], small[0], self.second, rows)
@@ -280,20 +296,15 @@ class Rounds(nn.Cell):
         return _depend(_rows((one[0], two[0])), after), _rows((one[1], two[1])), _rows((one[2], two[2]))
 
     def construct(self, query, key, value, lengths, slopes, words):
-        outs, tops, totals, after, heads = _NOTHING, _NOTHING, _NOTHING, key, 1
-        shared = query.shape[1] // key.shape[1]
-        for part in _parts(query.shape, key.shape, self.part_bytes):
-            small = self.small(part, query, key, lengths, slopes, words)
-            queries = self.halves(_depend(query, after), part, shared)
-            keys, values = self.halves(_depend(key, after), part, 1), self.halves(_depend(value, after), part, 1)
+        outs, tops, totals, after = _NOTHING, _NOTHING, _NOTHING, key
+        across, cuts = _cuts(query.shape, key.shape, self.part_bytes)
+        for wide, _, narrow, place in cuts:
+            small = self.small(place, lengths, slopes, words)
+            queries = self.halves(_depend(query, after), wide)
+            keys, values = self.halves(_depend(key, after), narrow), self.halves(_depend(value, after), narrow)
             out, top, total = self.attend_part(queries, keys, values, small)
-            outs, tops, totals, after, heads = (*outs, out), (*tops, top), (*totals, total), out, part[3]
-        kv_heads = key.shape[1]
-        return (
-            self.joined(outs, kv_heads, heads),
-            self.joined(tops, kv_heads, heads),
-            self.joined(totals, kv_heads, heads),
-        )
+            outs, tops, totals, after = (*outs, out), (*tops, top), (*totals, total), out
+        return self.joined(outs, across), self.joined(tops, across), self.joined(totals, across)
 
     def gradient(self, sums, half, key, value, at, chunk, small):
         """(gradient of the queries, of the chunk's keys and values), both float32 or (), after one more chunk."""
@@ -319,14 +330,14 @@ class Rounds(nn.Cell):
         """The tensor of ``sums``, zeros in float32 where it is ()."""
         return nothing_like(_cast(like, mstype.float32)) if len(sums) == 0 else sums[0]
 
-    def half(self, at, tensors, small):
+    def half(self, at, which, halves, small):
         """What the backward pass needs of one chunk of queries; statistics in whole blocks, 1 for the sum of a row that
         sees nothing: its gradients are zeros, and nothing is divided by 0."""
-        rows = tensors[0].shape[2]
+        rows = halves[0][which].shape[2]
         count = _missing(rows, _ROWS)
         parts: Any = ()
-        for x in tensors:
-            parts += (self.real(x, small[0], at, rows),)
+        for x in halves:
+            parts += (self.real(x[which], small[0], at, rows),)
         query, out, top, total, d_out, d_top, d_total = parts
         if self.has_slopes:
             top = top + self.slope_of_row(small[1], rows)
@@ -336,9 +347,10 @@ class Rounds(nn.Cell):
             top, total, d_top, d_total = (self.padded(x, 2, count) for x in (top, total, d_top, d_total))
         return query, out, top, total, d_out, d_top, d_total
 
-    def gradient_part(self, first, second, keys, values, small):
-        """Gradients of query, key and value of a part, worked out once as in :meth:`attend_part`."""
-        first, second = self.half(self.first, first, small), self.half(self.second, second, small)
+    @no_inline
+    def gradient_part(self, halves, keys, values, small):
+        """Gradients of query, key and value of a part, compiled once as in :meth:`attend_part`."""
+        first, second = self.half(self.first, 0, halves, small), self.half(self.second, 1, halves, small)
         d_first, d_second, slots, after = _NOTHING, _NOTHING, (_NOTHING, _NOTHING), first[0]
         for chunk, owner, slot in self.rounds:
             sent, key, value = self.share(keys, values, owner, slot, after)
@@ -359,24 +371,25 @@ class Rounds(nn.Cell):
         return _depend(d_query, after), d_key, d_value
 
     def bprop(self, query, key, value, lengths, slopes, words, results, gradients):
-        after = _depend(results[0], gradients[0])  # not before the rounds of the forward pass are over
-        d_queries, d_keys, d_values, heads = _NOTHING, _NOTHING, _NOTHING, 1
-        shared = query.shape[1] // key.shape[1]
-        for part in _parts(query.shape, key.shape, self.part_bytes):
-            small = self.small(part, query, key, lengths, slopes, words)
-            first, second = _NOTHING, _NOTHING
-            for x in (_depend(query, after), _depend(results[0], after), *results[1:], _depend(gradients[0], after),
-                      *gradients[1:]):  # fmt: skip
-                one, two = self.halves(x, part, shared)
-                first, second = (*first, one), (*second, two)
-            keys, values = self.halves(_depend(key, after), part, 1), self.halves(_depend(value, after), part, 1)
-            d_query, d_key, d_value = self.gradient_part(first, second, keys, values, small)
+        out, top, total = results
+        d_out, d_top, d_total = gradients
+        after = _depend(out, d_out)  # not before the rounds of the forward pass are over
+        d_queries, d_keys, d_values = _NOTHING, _NOTHING, _NOTHING
+        across, cuts = _cuts(query.shape, key.shape, self.part_bytes)
+        for wide, flat, narrow, place in cuts:
+            small = self.small(place, lengths, slopes, words)
+            halves = (
+                self.halves(_depend(query, after), wide), self.halves(_depend(out, after), wide),
+                self.halves(top, flat), self.halves(total, flat),
+                self.halves(_depend(d_out, after), wide), self.halves(d_top, flat), self.halves(d_total, flat),
+            )  # fmt: skip
+            keys, values = self.halves(_depend(key, after), narrow), self.halves(_depend(value, after), narrow)
+            d_query, d_key, d_value = self.gradient_part(halves, keys, values, small)
             d_queries, d_keys, d_values = (*d_queries, d_query), (*d_keys, d_key), (*d_values, d_value)
-            after, heads = _depend(_depend(d_query, d_key), d_value), part[3]
-        kv_heads = key.shape[1]
+            after = _depend(_depend(d_query, d_key), d_value)
         return (
-            self.joined(d_queries, kv_heads, heads), self.joined(d_keys, kv_heads, heads),
-            self.joined(d_values, kv_heads, heads), _zeros(lengths), _zeros(slopes), _zeros(words),
+            self.joined(d_queries, across), self.joined(d_keys, across), self.joined(d_values, across),
+            _zeros(lengths), _zeros(slopes), _zeros(words),
         )  # fmt: skip
 
 

@@ -82,7 +82,6 @@ def test_ranks_give_what_one_gives(tmp_path, size, mode, names):
 
 
 @pytest.mark.nightly
-@pytest.mark.xfail(strict=True, reason="measured 276 MiB on two ranks against 400 MiB for flash_attention on one")
 def test_memory_of_a_rank(tmp_path):
     """A training step of attention over 16,384 rows, of which each of two ranks has a half."""
     name, peaks = "memory-16384-16", {}
@@ -90,6 +89,7 @@ def test_memory_of_a_rank(tmp_path):
         (tmp_path / str(size)).mkdir()
         found = run_ranks(size, tmp_path / str(size), "GRAPH", [name])
         peaks[size] = max(step for step, _ in found.values())
+    print(f"MiB of a step at its peak, by ranks: {peaks}")
     assert peaks[2] <= 0.65 * peaks[1], peaks
 
 
