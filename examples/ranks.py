@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,33 +140,11 @@ def weights_digest(model: nn.Cell) -> str:
     return digest.hexdigest()
 
 
-def compare_ranks(name: str, digest: str, out: Path, group: Group, timeout_s: float = 120.0) -> None:
-    """Every rank writes the digest of its weights; rank 0 waits for all and fails unless they are equal."""
-
-    def path(rank: int) -> Path:
-        return out / f"weights-{name}-rank{rank}.sha256"
-
-    # Renaming makes the file appear whole.
-    partial = path(group.rank).with_suffix(".partial")
-    partial.write_text(digest)
-    partial.replace(path(group.rank))
-    if group.rank:
-        return
-    deadline = time.monotonic() + timeout_s
-    while missing := [rank for rank in range(group.size) if not path(rank).exists()]:
-        if time.monotonic() > deadline:
-            raise click.ClickException(f"ranks {missing} wrote no weight digest to {out} within {timeout_s:.0f} s")
-        time.sleep(0.1)
-    digests = {rank: path(rank).read_text() for rank in range(group.size)}
-    if len(set(digests.values())) != 1:
-        raise click.ClickException(f"the ranks' {name} weights differ after training: {digests}")
-    print(f"{name}: the weights of {group.size} ranks agree bit for bit, sha256 {digest}")
-
-
-def clear_digests(out: Path, group: Group) -> None:
-    """Removes this rank's digests of an earlier training, so that rank 0 cannot read stale ones."""
-    for stale in out.glob(f"weights-*-rank{group.rank}.*"):
-        stale.unlink()
+def compare_ranks(name: str, digest: str, group: Group) -> None:
+    """Every rank fails unless all have the same weights; they tell each other, as hosts need not share a folder."""
+    mco.ops.check_ranks(**{f"weights of {name}": digest})
+    if group.rank == 0:
+        print(f"{name}: the weights of {group.size} ranks agree bit for bit, sha256 {digest}")
 
 
 def _state(model: nn.Cell, optimizer: nn.Optimizer) -> dict[str, ms.Parameter]:

@@ -28,7 +28,7 @@ import mindspore as ms
 import numpy as np
 from gpt_model import ATTENTION_KINDS, Gpt, GptConfig, NextTokenLoss, initialise
 from mindspore import Tensor, nn
-from ranks import Group, check, clear_digests, compare_ranks, resume, save, training_step, weights_digest
+from ranks import Group, check, compare_ranks, resume, save, training_step, weights_digest
 from tqdm import tqdm
 
 import ms_custom_ops as mco
@@ -217,13 +217,12 @@ def main(text: Path | None, attention: str, distributed: bool, context_parallel:
     out = options["out"]
     out.mkdir(parents=True, exist_ok=True)
     check(group, config, ids, options)
-    clear_digests(out, group)
     runs = []
     for kind in ATTENTION_KINDS if attention == "both" else (attention,):
         with mco.use_impl(options["impl"]):
             runs.append(train(kind, config, ids, options, group))
         if group.size > 1:
-            compare_ranks(kind, runs[-1].weights_sha256, out, group)
+            compare_ranks(kind, runs[-1].weights_sha256, group)
     if group.rank == 0:
         kept = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
         report(runs, config, {"text": str(text) if text else None, **kept}, group, out)

@@ -26,7 +26,7 @@ import mindspore as ms
 import numpy as np
 from mamba_model import MambaConfig, MambaLM, NextTokenLoss, compare_forms, generate, initialise
 from mindspore import Tensor, nn
-from ranks import Group, check, clear_digests, compare_ranks, resume, save, training_step, weights_digest
+from ranks import Group, check, compare_ranks, resume, save, training_step, weights_digest
 from tqdm import tqdm
 from train_gpt import batches, encode, learning_rates, read_text
 
@@ -126,12 +126,11 @@ def main(text: Path | None, sequence_parallel: int, **options) -> None:
     out.mkdir(parents=True, exist_ok=True)
     group = Group.join(sequence_parallel, zigzag=False) if sequence_parallel > 1 else Group()
     check(group, config, ids, options)
-    clear_digests(out, group)
     model = MambaLM(config, options["seed"], group)
     initialise(model, config, options["seed"])
     losses, seconds = train(model, ids, options, group)
     if group.size > 1:
-        compare_ranks("mamba2", weights_digest(model), out, group)
+        compare_ranks("mamba2", weights_digest(model), group)
     if group.rank == 0:
         one = model if group.context == 1 else alone(model, config)
         report(one, config, (ids, alphabet), (losses, seconds), {"text": text, **options}, group)
