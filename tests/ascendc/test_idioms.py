@@ -146,3 +146,28 @@ extern "C" __global__ __aicore__ void filled(GM_ADDR o) {
     out = np.zeros(64, np.float32)
     ascendc.build(source)(1, out)
     assert (out == 3).all()
+
+
+def test_a_launch_without_a_workspace_has_a_system_part_that_nobody_writes(tmp_path):
+    source = tmp_path / "system.cpp"
+    source.write_text("""
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void system_part(GM_ADDR o, int32_t how) {
+  if (GetSysWorkSpacePtr() == nullptr) return;
+  TPipe pipe;
+  TBuf<> buffer;
+  pipe.InitBuffer(buffer, 64);
+  Duplicate(buffer.Get<float>(), 3.0f, 8);
+  GlobalTensor<float> to;
+  to.SetGlobalBuffer((__gm__ float*)(how ? GetSysWorkSpacePtr() : o));
+  if (how == 2) to.SetValue(0, 3.0f);
+  else DataCopy(to, buffer.Get<float>(), 8);
+}
+""")
+    kernel, out = ascendc.build(source), np.zeros(8, np.float32)
+    kernel(1, out, 0)
+    assert (out == 3).all()
+    for how in (1, 2):
+        with pytest.raises(AscendcError, match=r"system\.cpp:1[23]"):
+            kernel(1, out, how)
