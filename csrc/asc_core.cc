@@ -164,7 +164,10 @@ Home* AscCore::new_home(const std::string& name, Scope scope, int position, int6
   home.scope = scope;
   home.position = position;
   home.address = address;
-  home.base = scope_bytes(scope) ? core->machine().arena.base(scope) + address : nullptr;
+  // TSCM of a vector core lies in its cube core's L1, where the core has moves write and Matmul read it; here in an L1
+  // of the vector core's own, which nothing else uses.
+  const bool has = scope_bytes(scope) || (position == kTSCM && launch.spec.scope_bytes[scope]);
+  home.base = has ? core->machine().arena.base(scope) + address : nullptr;
   home.bytes = home.base ? bytes : 0;
   const bool scalar = home.base && scope == UB && !core->observed();
   home.lo = scalar ? home.base : nullptr;

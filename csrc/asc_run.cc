@@ -75,6 +75,7 @@ Directory& Launch::directory() const { return checked ? static_cast<Directory&>(
 std::unique_ptr<Core> Launch::make_core(const AscCore& core) {
   int64_t bytes[kScopes];
   for (int s = 0; s < kScopes; ++s) bytes[s] = core.scope_bytes(Scope(s));
+  if (core.info.split) bytes[L1] = spec.scope_bytes[L1];  // of a vector core: for its TSCM
   if (bytes[UB]) bytes[UB] += kScratchBytes;
   if (checked) return checked->make_core(bytes);
   if (timed) return timed->make_core(bytes);

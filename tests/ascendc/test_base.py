@@ -159,3 +159,22 @@ def test_what_a_build_refuses(tmp_path, call, words):
 def test_a_chip_without_ascend_c_is_refused():
     with pytest.raises(SocError, match="soc is Ascend910A; accepted: a chip of 910B, 910_93, 310P"):
         ascendc.build(ADD, soc="Ascend910A")
+
+
+def test_an_exception_ends_the_kernel_alone(tmp_path):
+    source = tmp_path / "thrown.cpp"
+    source.write_text("""
+#include <stdexcept>
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void thrown(GM_ADDR o, int32_t how) {
+  if (how == 1) throw std::out_of_range("of a table");
+  if (how == 2) throw 5;
+  *(__gm__ float32_t*)o = 2;
+}
+""")
+    kernel, out = ascendc.build(source), np.zeros(1, np.float32)
+    for how, words in ((1, "core 0: throw: an exception leaves the kernel: of a table"), (2, "leaves the kernel")):
+        with pytest.raises(AscendcError, match=words):
+            kernel(1, out, how)
+    kernel(1, out, 0)
+    assert out[0] == 2

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstring>
+#include <exception>
 #include <type_traits>
 #include <utility>
 
@@ -38,9 +39,17 @@ void call(void (*function)(A...), const void* const* args, std::index_sequence<I
   function(value_of<A>(args[I])...);
 }
 
+// An exception ends the kernel, and not the process; the chip has none.
 template <class... A>
 void call(void (*function)(A...), const void* const* args) {
-  call(function, args, std::index_sequence_for<A...>());
+  const mco_asc_where where = {"throw", nullptr, 0};
+  try {
+    call(function, args, std::index_sequence_for<A...>());
+  } catch (const std::exception& thrown) {
+    mco_asc_fault(&where, "an exception leaves the kernel: %s", thrown.what());
+  } catch (...) {
+    mco_asc_fault(&where, "an exception leaves the kernel");
+  }
 }
 
 template <class... A>

@@ -25,8 +25,9 @@ class Matmul {
   static_assert(std::is_same<A, B>::value, "AscendC::Matmul: the types of A and B differ; accepted: one type");
   static_assert(mco_asc::one_of<A, half, bfloat16_t, float, int8_t>,
                 "AscendC::Matmul: the type of A is not accepted; accepted: half, bfloat16_t, float, int8_t");
-  static_assert(A_TYPE::pos != TPosition::TSCM && B_TYPE::pos != TPosition::TSCM,
-                "AscendC::Matmul: TSCM is not accepted; accepted: GM, VECIN, VECOUT, VECCALC");
+  static_assert((A_TYPE::pos != TPosition::TSCM || A_TYPE::format == CubeFormat::NZ) &&
+                    (B_TYPE::pos != TPosition::TSCM || B_TYPE::format == CubeFormat::NZ),
+                "AscendC::Matmul: the format of an operand in TSCM is not accepted; accepted: NZ");
 
   void Init(const TCubeTiling* tiling, TPipe* = nullptr, mco_asc::Where where = mco_asc::Where::here()) {
     const mco_asc_where here = where.of("Matmul::Init");
@@ -255,6 +256,18 @@ class Matmul {
     }
   }
 
+  // A tile of an operand in TSCM lies in L1 already, as load2d takes it, where whole fractals of it are there.
+  static int64_t Height(const mco_asc::Source& s) { return mco_asc::round_to(s.rows, 16); }
+  static bool InPlace(TPosition position, const mco_asc::Source& s, int64_t r, int64_t k, int64_t rows) {
+    return position == TPosition::TSCM && r + rows <= Height(s) && r % 16 == 0 && k % (32 / int64_t(sizeof(A))) == 0;
+  }
+  template <class T>
+  static LocalTensor<T> Within(const mco_asc::Source& s, int64_t r, int64_t k) {
+    const int64_t from = (k / (32 / int64_t(sizeof(T))) * Height(s) + r) * 32;
+    void* at = mco_asc::moved(s.at, from);
+    return LocalTensor<T>(at, s.home, uint32_t(s.home ? s.home->bytes / sizeof(T) : 0));
+  }
+
   void Block(const mco_asc_where& where, int64_t number, const Target& out) {
     using mco_asc::CubeMemory;
     using mco_asc::integer;
@@ -281,11 +294,15 @@ class Matmul {
       if (a_.transposed) {
         tile_in(where, memory.a1, a_, k, r, kk, m, pitch, sizeof(A) == 4);
         turned(where, memory.a2, memory.a1, kk, mm, true);
+      } else if (InPlace(A_TYPE::pos, a_, r, k, mm)) {
+        straight(where, memory.a2, Within<A>(a_, r, k), mm / 16, (kk + c0 - 1) / c0, Height(a_), false);
       } else {
         tile_in(where, memory.a1, a_, r, k, m, kk, mm, false);
         straight(where, memory.a2, memory.a1, mm / 16, (kk + c0 - 1) / c0, mm, false);
       }
-      if (b_.transposed) {
+      if (b_.transposed && InPlace(B_TYPE::pos, b_, c, k, nn)) {
+        straight(where, memory.b2, Within<B>(b_, c, k), (kk + c0 - 1) / c0, nn / 16, Height(b_), true);
+      } else if (b_.transposed) {
         tile_in(where, memory.b1, b_, c, k, n, kk, nn, false);
         straight(where, memory.b2, memory.b1, (kk + c0 - 1) / c0, nn / 16, nn, true);
       } else {

@@ -90,6 +90,12 @@ class TQueBind {
 template <TPosition position, int32_t depth, auto mask = 0>
 class TQue : public TQueBind<position, position, depth, mask> {};
 
+// Memory of L1 that also vector cores fill, for operands of their Matmul objects.
+template <TPosition position, int32_t depth = 1, auto mask = 0>
+class TSCM : public TQueBind<TPosition::GM, TPosition::TSCM, depth, mask> {
+  static_assert(position == TPosition::GM, "AscendC::TSCM: the position is not accepted; accepted: GM");
+};
+
 // A buffer without a queue: the same memory at every Get.
 template <TPosition position = TPosition::VECCALC>
 class TBuf {
@@ -195,17 +201,25 @@ class TPipe {
  public:
   explicit TPipe(mco_asc::Where where = mco_asc::Where::here()) { Init(where); }
   ~TPipe() { Destroy(); }
-  TPipe(const TPipe&) = delete;
-  TPipe& operator=(const TPipe&) = delete;
+  // A copy hands out the same memory, and ends nothing.
+  TPipe(const TPipe& other) : pipe_(other.pipe_), copy_(true) { mco_asc_this_core("TPipe")->pipe = this; }
+  TPipe& operator=(const TPipe& other) {
+    if (this == &other) return *this;
+    Destroy();
+    pipe_ = other.pipe_, copy_ = true;
+    mco_asc_this_core("TPipe")->pipe = this;
+    return *this;
+  }
 
   void Init(mco_asc::Where where = mco_asc::Where::here()) {
     const mco_asc_where here = where.of("TPipe");
     Destroy();
     pipe_ = mco_asc_pipe_new(&here);
+    copy_ = false;
     mco_asc_this_core("TPipe")->pipe = this;
   }
   void Destroy() {
-    if (pipe_) mco_asc_pipe_end(pipe_);
+    if (pipe_ && !copy_) mco_asc_pipe_end(pipe_);
     pipe_ = nullptr;
   }
   void Reset(mco_asc::Where where = mco_asc::Where::here()) {
@@ -258,6 +272,7 @@ class TPipe {
 
  private:
   mco_asc_pipe* pipe_ = nullptr;
+  bool copy_ = false;
 };
 
 inline TPipe* GetTPipePtr() { return static_cast<TPipe*>(mco_asc_this_core("GetTPipePtr")->pipe); }

@@ -150,6 +150,7 @@ MCO_ASC_FLOAT16(half, half_to_float, float_to_half)
 MCO_ASC_FLOAT16(bfloat16_t, bfloat_to_float, float_to_bfloat)
 #undef MCO_ASC_FLOAT16
 using float16_t = half;
+using float32_t = float;
 
 struct fp8_e4m3fn_t;
 struct fp8_e5m2_t;
