@@ -59,6 +59,8 @@ struct SysTilingTempBufSize {
 
 class MatmulApiTilingBase {
  public:
+  // Without a platform: of the chip that the source is built for.
+  MatmulApiTilingBase() : MatmulApiTilingBase(*platform_ascendc::PlatformAscendCManager::GetInstance()) {}
   explicit MatmulApiTilingBase(const platform_ascendc::PlatformAscendC& platform) {
     platform.GetCoreMemSize(platform_ascendc::CoreMemType::L0_A, l0a_);
     platform.GetCoreMemSize(platform_ascendc::CoreMemType::L0_B, l0b_);
