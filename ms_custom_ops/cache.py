@@ -33,7 +33,7 @@ SUFFIX = ".mcop"
 _HEADER_BYTES, _NAME_BYTES, _ERROR_BYTES = 56, 192, 4096
 _TEMPORARY = ".tmp-"
 _ABANDONED_SECONDS = 600  # a writer takes milliseconds
-_FOLDER_MODE = 0o700
+FOLDER_MODE = 0o700
 
 
 @functools.cache
@@ -193,7 +193,7 @@ class ProgramCache:
             return None
         content = pack(key, program)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+            self.folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)
             self._write(path, content)
             self._trim(keep=path)
         except (OSError, ValueError) as error:

@@ -20,6 +20,16 @@ from ms_custom_ops.scope import Scope, current_folders
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
+def _of_a_file(error: Exception) -> str | None:
+    """One line about a user's file or folder that cannot be used; None for other errors and for our own files."""
+    name = getattr(error, "filename", None)
+    if not isinstance(error, OSError) or not isinstance(name, (str, Path)):
+        return None
+    if Path(name).absolute().is_relative_to(Path(__file__).resolve().parent):
+        return None
+    return f"{name}: {error.strerror}; accepted: a place that can be read, or written where the verb writes"
+
+
 class _Verbs(click.Group):
     """A group that finds its verbs in ms_custom_ops.commands and prints users' mistakes without a traceback."""
 
@@ -54,7 +64,7 @@ class _Verbs(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:  # TikError among them, which is a SystemExit too
-            text = explain(error)
+            text = explain(error) or _of_a_file(error)
             if text is None:
                 raise
             raise click.ClickException(text) from error

@@ -102,14 +102,19 @@ def ops_info(spec: OpSpec) -> dict[str, Any]:
     return entry
 
 
+def check_vendor(vendor: str) -> None:
+    """OpArgumentError: ``vendor`` is no name."""
+    if not _NAME.match(vendor):
+        raise OpArgumentError(describe("compile", "--vendor", repr(vendor), "small letters, digits and underscores"))
+
+
 def write_package(specs: Sequence[OpSpec], out: Path, vendor: str) -> list[Path]:
     """Writes the package into ``out``; gives the files.
 
     Raises:
         OpArgumentError: ``vendor`` is no name, or a kernel imports something that no package can hold.
     """
-    if not _NAME.match(vendor):
-        raise OpArgumentError(describe("compile", "--vendor", repr(vendor), "small letters, digits and underscores"))
+    check_vendor(vendor)
     tbe = out / "vendors" / vendor / "op_impl" / "ai_core" / "tbe"
     kernels = f"{vendor}_kernels"
     impl = tbe / f"{vendor}_impl"

@@ -54,7 +54,8 @@ def command(
 
     from ms_custom_ops.batch.compile import compile_items, items_of, write_manifest
     from ms_custom_ops.batch.plans import make_plans, read_calls
-    from ms_custom_ops.cache import ProgramCache
+    from ms_custom_ops.batch.vendor import check_vendor
+    from ms_custom_ops.cache import FOLDER_MODE, ProgramCache
     from ms_custom_ops.config import config
 
     scope: Scope = ctx.obj
@@ -64,6 +65,9 @@ def command(
         raise click.ClickException("the program cache is off (MS_CUSTOM_OPS_CACHE_DIR); accepted: --out FOLDER")
     if target == "tbe" and out is None:
         raise click.UsageError("--target tbe without --out; accepted: --out FOLDER")
+    if target == "tbe":
+        check_vendor(vendor)
+    folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)  # a place that does not take it, before any work
     listed = list(read_calls(calls)) if calls is not None else []
     names = list(ops or scope.names())
     items = items_of(registry, names, socs)

@@ -23,7 +23,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]*\Z")
 @click.option("--template", type=click.Choice(KINDS), default="elementwise", show_default=True,
               help="y = factor * x; y = x - mean(x); y = a @ b; softmax(q k^T) v. All with gradients.")  # fmt: skip
 @click.option("--lang", type=click.Choice(["tik", "ascendc"]), default="tik", show_default=True,
-              help="ascendc: an Ascend C project beside the TIK kernel.")  # fmt: skip
+              help="ascendc: an Ascend C project beside the TIK kernel; of elementwise and reduce.")  # fmt: skip
 @click.pass_obj
 def command(scope: Scope, name: str, template: str, lang: str) -> None:
     """Write YAML, golden, plan, kernel, case data and test of an op NAME, which passes as it is.
@@ -75,8 +75,8 @@ def rendered(name: str, template: str, lang: str, inside: bool) -> Mapping[str, 
     """
     folder, extra = TEMPLATES / template, TEMPLATES / f"{template}_{lang}"
     if lang != "tik" and not extra.is_dir():
-        known = ["tik", *sorted(p.name.partition("_")[2] for p in TEMPLATES.glob(f"{template}_*"))]
-        raise click.UsageError(f"--lang {lang} of --template {template}; accepted: {', '.join(known)}")
+        have = ", ".join(kind for kind in KINDS if (TEMPLATES / f"{kind}_{lang}").is_dir())
+        raise click.UsageError(f"--lang {lang} of --template {template}; accepted: --lang tik, or --template {have}")
     places = {
         "op_info": f"op_info/{name}.yaml", "golden": f"op_impl/{name}/golden.py", "kernel": f"op_impl/{name}/kernel.py",
         "cases": f"op_impl/{name}/cases.py", "tiling": f"tiling/{name}.py",

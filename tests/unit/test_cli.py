@@ -77,7 +77,8 @@ def test_new_refuses_names_and_files_that_are_there(write_op, tmp_path):
     assert command("new", "My-Op").exit_code == 2
     assert "op flash_attention is there already, in " in command("new", "flash_attention").output
     result = command("new", "thing", "--lang", "ascendc", "--template", "matmul")
-    assert result.exit_code == 2 and "--lang ascendc of --template matmul; accepted: tik" in result.output
+    refusal = "--lang ascendc of --template matmul; accepted: --lang tik, or --template elementwise, reduce"
+    assert result.exit_code == 2 and refusal in result.output
     folder = tmp_path / "ops"
     (folder / "tiling").mkdir(parents=True)
     (folder / "tiling" / "thing.py").write_text("")
@@ -111,15 +112,16 @@ def test_what_new_writes_is_in_the_form_of_this_project(tmp_path, inside):
 
 
 @pytest.mark.nightly
-def test_new_in_ascend_c_passes_as_it_is(write_op, tmp_path, monkeypatch):
+@pytest.mark.parametrize("template", ["elementwise", "reduce"])
+def test_new_in_ascend_c_passes_as_it_is(write_op, tmp_path, monkeypatch, template):
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
     folder = tmp_path / "ops"
     folder.mkdir()
     monkeypatch.chdir(folder)
     code = "import sys; from ms_custom_ops.cli import main; main(sys.argv[1:])"  # set_impl is of a process
-    for arguments in (["new", "my_scale", "--lang", "ascendc"], ["check"],
-                      ["test", "my_scale", "my_scale_grad", "--only", "ascendc", "--soc", "Ascend910B1"]):  # fmt: skip
+    for arguments in (["new", "my_op", "--lang", "ascendc", "--template", template], ["check"],
+                      ["test", "my_op", "my_op_grad", "--only", "ascendc", "--soc", "Ascend910B1"]):  # fmt: skip
         done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
     assert "8 case(s): 8 passed" in done.stdout
@@ -214,6 +216,33 @@ def test_plans_that_are_there_are_not_made_again_until_a_file_changes(tmp_path, 
     assert (again.made, again.new) == (3, 0)
     source.write_text("second")
     assert plans.make_plans([], calls, cache).new == 3
+
+
+def test_compile_refuses_a_place_or_a_name_before_it_works(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "compile_items", None)
+    for arguments, said in (
+        (
+            ["--out", "/proc/nope"],
+            "/proc/nope: No such file or directory; accepted: a place that can be read, or written",
+        ),
+        (
+            ["--out", tmp_path / "o", "--target", "tbe", "--vendor", "A b"],
+            "compile: --vendor is 'A b'; accepted: small",
+        ),
+    ):
+        result = command("--ops", folder, "compile", "my_op", *arguments)
+        assert isinstance(result.exception, SystemExit) and said in result.output
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["doc", "segsum_decay", "--out", "/proc/nope"], ["bench", "segsum_decay", "--history", "/proc/nope/x"]],
+    ids=["doc", "bench"],
+)
+def test_a_place_that_takes_no_file_is_one_line(arguments):
+    result = command(*arguments)
+    assert isinstance(result.exception, SystemExit), result.exception  # else a traceback on the command line
+    assert result.exit_code in (1, 2) and "/proc/nope" in result.output
 
 
 def test_vendor_package_of_tik_kernels(folder, tmp_path):
