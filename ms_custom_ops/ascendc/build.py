@@ -114,6 +114,9 @@ def _find_entry(entry: str | None, texts: dict[Path, str]) -> tuple[str, Path]:
     found = {path: rewrite.global_functions(text) for path, text in bare.items()}
     names = [name for listed in found.values() for name in listed]
     if entry is None:
+        if not names:
+            given, accepted = f"none in {', '.join(map(str, texts))}", "a __global__ __aicore__ function, or its name"
+            raise AscendcBuildError(describe("ascendc.build", "entry", given, accepted))
         if len(set(names)) != 1:
             raise AscendcBuildError(describe("ascendc.build", "entry", None, f"one of {sorted(set(names))}"))
         entry = names[0]

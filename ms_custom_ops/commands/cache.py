@@ -5,8 +5,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from ms_custom_ops.cache import Entry
+    from ms_custom_ops.scope import Scope
 
 
 @click.group("cache")
@@ -30,6 +35,20 @@ def _folder() -> Path:
     return folder
 
 
+def _of(scope: Scope, op: str | None) -> list[Entry]:
+    """Entries of an op, or all; ClickException for a name that neither the folder nor the registry knows."""
+    from ms_custom_ops.cache import entries
+    from ms_custom_ops.registry.yaml_source import nearest
+
+    found = entries(_folder())
+    if op is None:
+        return found
+    rows = [entry for entry in found if entry.op == op]
+    if not rows and op not in (known := {*(entry.op for entry in found), *scope.registry().ops}):
+        raise click.ClickException(f"cache: OP is {op!r}; accepted: {nearest(op, sorted(known))}")
+    return rows
+
+
 @command.command("size")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def size(as_json: bool) -> None:
@@ -51,11 +70,10 @@ def size(as_json: bool) -> None:
 @command.command("list")
 @click.argument("op", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_entries(op: str | None, as_json: bool) -> None:
+@click.pass_obj
+def list_entries(scope: Scope, op: str | None, as_json: bool) -> None:
     """Every Program (of OP): bytes, last use, chip, tensors."""
-    from ms_custom_ops.cache import entries
-
-    rows = [e for e in entries(_folder()) if op in (None, e.op)]
+    rows = _of(scope, op)
     if as_json:
         click.echo(json.dumps([vars(e) for e in rows], indent=1, default=str))
         return
@@ -80,11 +98,10 @@ def verify() -> None:
 @command.command("clear")
 @click.argument("op", required=False)
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def clear(op: str | None, yes: bool) -> None:
+@click.pass_obj
+def clear(scope: Scope, op: str | None, yes: bool) -> None:
     """Delete every Program (of OP)."""
-    from ms_custom_ops.cache import entries
-
-    rows = [e for e in entries(_folder()) if op in (None, e.op)]
+    rows = _of(scope, op)
     if rows and not yes:
         click.confirm(f"delete {len(rows)} Programs in {_folder()}?", abort=True)
     for entry in rows:

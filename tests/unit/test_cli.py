@@ -287,6 +287,22 @@ def test_cache_verbs(folder, program_folder):
     assert "Programs deleted; to keep this limit" in command("cache", "limit", "1").output
 
 
+@pytest.mark.parametrize("verb", [["list"], ["clear", "--yes"]], ids=["list", "clear"])
+def test_cache_knows_its_ops(verb, program_folder):
+    result = command("cache", *verb, "flash_atention")
+    assert result.exit_code == 1
+    assert "cache: OP is 'flash_atention'; accepted: nearest known: 'flash_attention'" in result.output
+    assert command("cache", *verb, "segsum_decay").exit_code == 0
+
+
+def test_a_source_without_a_kernel_says_so(tmp_path):
+    source = tmp_path / "b.cpp"
+    source.write_text("int main() {}\n")
+    result = command("profile", source)
+    assert isinstance(result.exception, SystemExit)
+    assert f"entry is none in {source}; accepted: a __global__ __aicore__ function, or its name" in result.output
+
+
 def test_programs_in_memory_are_bounded(monkeypatch):
     memory = compiler._Memory()
     monkeypatch.setattr(compiler, "MEMORY_BYTES", 100)
