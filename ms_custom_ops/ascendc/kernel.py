@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops.ascendc import chips
+from ms_custom_ops.ascendc.guard import guarded
 from ms_custom_ops.config import config
 from ms_custom_ops.cost.chip import CostChip, cost_chip
 from ms_custom_ops.cost.launch import profile_launch
@@ -173,20 +174,22 @@ class Kernel:
         that are NaN though no operand is, and float16 results that saturate. Raises AscendcError for what no finding is
         made of: arguments that do not fit, a crash of the kernel's own code, the time limit.
         """
-        call = _Call(self, args, tiling, workspace, reachable, outputs)
         launch = self.record(block_dim, tiling_key, time_limit)
         launch.check, launch.check_values = 1, int(values)
         found = ctypes.c_void_p()
         launch.findings = ctypes.addressof(found)
         report = Report(self.name, outputs=list(outputs))
-        try:
-            self._launch(launch, call, 1, reverse)
-        except AscendcError as error:
+        with guarded(self.name, args, reachable, report) as places:
+            moved, made = ([places.get(id(value), value) for value in side] for side in (args, outputs))
+            call = _Call(self, moved, tiling, workspace, reachable, made)
+            try:
+                self._launch(launch, call, 1, reverse)
+            except AscendcError as error:
+                take_findings(found, report, "ascendc")
+                if report.findings:
+                    raise AscendcError(f"{error}\n{report}") from None
+                raise
             take_findings(found, report, "ascendc")
-            if report.findings:
-                raise AscendcError(f"{error}\n{report}") from None
-            raise
-        take_findings(found, report, "ascendc")
         return report
 
     def profile(
