@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import importlib
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -31,3 +34,13 @@ def mode(request: pytest.FixtureRequest) -> str:
     """Both execution modes."""
     ms.set_context(mode=ms.GRAPH_MODE if request.param == "GRAPH" else ms.PYNATIVE_MODE)
     return request.param
+
+
+@pytest.fixture()
+def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
+    """A program of examples/ by its name, imported for one test: a process of its own would import MindSpore first."""
+    folder = Path(__file__).parents[2] / "examples"
+    monkeypatch.syspath_prepend(str(folder))
+    yield importlib.import_module
+    for name in {path.stem for path in folder.glob("*.py")} & set(sys.modules):
+        del sys.modules[name]

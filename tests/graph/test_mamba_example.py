@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "train_mamba.py"
 TINY = (
@@ -67,7 +68,7 @@ def test_trains_compares_and_writes(tmp_path):
     ],
     ids=["headdim", "context", "text"],
 )
-def test_refuses(tmp_path, options, message):
-    done = run(tmp_path, *options)
-    assert done.returncode == 2
-    assert message in " ".join(done.stderr.replace("│", " ").split())
+def test_refuses(example, tmp_path, options, message):
+    done = CliRunner().invoke(example("train_mamba").main, ["--out", str(tmp_path), *TINY, *options])
+    assert done.exit_code == 2
+    assert message in " ".join(done.output.replace("│", " ").split())

@@ -6,7 +6,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
+
+from click.testing import CliRunner
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "train_mla.py"
 TINY = (
@@ -59,14 +63,17 @@ def test_both_losses_fall_in_both_phases(tmp_path: Path) -> None:
     assert last.startswith(f"final loss {metrics['first_loss']:.4f} -> {metrics['final_loss']:.4f}, held-out KL loss")
 
 
-def test_sizes_that_the_kernels_do_not_take(tmp_path: Path) -> None:
-    done = run(tmp_path, "--latent", "24")
-    assert done.returncode == 2
-    assert "nn.SparseMLA: kv_lora_rank is 24; accepted: a multiple of 16 from 16 to 512" in done.stderr
+Example = Callable[[str], ModuleType]
 
 
-def test_a_text_that_is_too_short(tmp_path: Path) -> None:
+def test_sizes_that_the_kernels_do_not_take(example: Example, tmp_path: Path) -> None:
+    done = CliRunner().invoke(example("train_mla").main, ["--out", str(tmp_path), *TINY, "--latent", "24"])
+    assert done.exit_code == 2
+    assert "nn.SparseMLA: kv_lora_rank is 24; accepted: a multiple of 16 from 16 to 512" in done.output
+
+
+def test_a_text_that_is_too_short(example: Example, tmp_path: Path) -> None:
     text = tmp_path / "text.txt"
     text.write_text("abc " * 40)
-    done = run(tmp_path, "--text", str(text))
-    assert done.returncode == 1 and "--text: too short to hold out one batch" in done.stderr
+    done = CliRunner().invoke(example("train_mla").main, ["--out", str(tmp_path), *TINY, "--text", str(text)])
+    assert done.exit_code == 1 and "--text: too short to hold out one batch" in done.output
