@@ -236,9 +236,13 @@ class AscendcOp:
         call.add_attributes(attributes)
         instances = next((len(shape) for shape in shapes if isinstance(shape, list)), 0)
         groups = tuple(instances if param.option == DYNAMIC else 0 for param in self.outputs)
-        outputs = call.infer(
-            [(n, dtype) for n, dtype in enumerate(out_types) for _ in range(groups[n] or 1)], out_shapes
-        )
+        owners = [n for n in range(len(out_types)) for _ in range(groups[n] or 1)]
+        inferred = call.infer([(n, out_types[n]) for n in owners], out_shapes)
+        # The kernel is compiled for the combination of the OpDef, whatever its InferDataType says.
+        fixed = [bool(dtype) and not param.listed for dtype, param in zip(out_types, self.outputs, strict=True)]
+        outputs = [
+            (shape, out_types[n] if fixed[n] else dtype) for n, (shape, dtype) in zip(owners, inferred, strict=True)
+        ]
         later = not values and any(
             param.reads_values and shape is not None for param, shape in zip(self.inputs, shapes, strict=True)
         )

@@ -218,6 +218,43 @@ def test_a_source_that_does_not_compile_leaves_the_ops_of_others(tmp_path: Path)
         found["Broken"]
 
 
+def test_a_kernel_is_of_the_dtypes_of_its_definition(tmp_path: Path) -> None:
+    """Not of those that its InferDataType gives: the compiler of the chip asks the definition alone."""
+    for name, text in (
+        ("op_host", """
+#include "register/op_def_registry.h"
+namespace ge {
+static graphStatus Shape(gert::InferShapeContext* c) { return *c->GetOutputShape(0) = *c->GetInputShape(0), 0; }
+static graphStatus Type(gert::InferDataTypeContext* c) { return c->SetOutputDataType(0, c->GetInputDataType(0)), 0; }
+static graphStatus Tile(gert::TilingContext* c) { return c->SetBlockDim(1), 0; }
+}
+namespace ops {
+class Halves : public OpDef {
+ public:
+  explicit Halves(const char* n) : OpDef(n) {
+    Input("x").DataType({ge::DT_INT32}).Format({ge::FORMAT_ND});
+    Output("y").DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+    SetInferShape(ge::Shape).SetInferDataType(ge::Type);
+    AICore().SetTiling(ge::Tile);
+    AICore().AddConfig("ascend910b");
+  }
+};
+OP_ADD(Halves);
+}
+"""),
+        ("op_kernel", """
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void halves(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
+  for (int i = 0; i < 3; ++i) ((__gm__ DTYPE_Y*)y)[i] = DTYPE_Y(((__gm__ DTYPE_X*)x)[i]) / 2;
+}
+"""),
+    ):  # fmt: skip
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "halves.cpp").write_text(text)
+    got = mco.ascendc.load_project(tmp_path, soc="Ascend910B1")["Halves"](np.array([1, 2, 5], np.int32))
+    assert got.dtype == np.float32 and (got == [0.5, 1, 2.5]).all()
+
+
 def test_bfloat16_travels_as_bits_too() -> None:
     bits = np.zeros(2, np.uint16)
     assert dtype_names(bits) == ("uint16", "bfloat16") and storage("bfloat16", [bits]) == np.uint16
