@@ -24,6 +24,8 @@ FLAGS = (
     "-std=c++17",
     "-O2",
     "-g1",  # lines of a division by zero or a wild pointer
+    "-gdwarf-4",  # of version 5 the binutils of today name the wrong file in clones of a function
+    "-fstack-clash-protection",  # a large frame does not step over the page behind the stack
     "-fPIC",
     "-pthread",
     "-fno-strict-aliasing",  # kernels read bits through reinterpret_cast

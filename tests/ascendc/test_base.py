@@ -178,3 +178,18 @@ extern "C" __global__ __aicore__ void thrown(GM_ADDR o, int32_t how) {
             kernel(1, out, how)
     kernel(1, out, 0)
     assert out[0] == 2
+
+
+def test_a_stack_of_large_frames_ends_at_its_page(tmp_path):
+    source = tmp_path / "deep.cpp"
+    source.write_text("""
+#include "kernel_operator.h"
+__aicore__ inline int deep(__gm__ int* o, int n) {
+  volatile char room[36864];
+  room[n % 36864] = n;
+  return deep(o, n + 1) + room[7];
+}
+extern "C" __global__ __aicore__ void deepest(__gm__ int* o) { o[0] = deep(o, 0); }
+""")
+    with pytest.raises(AscendcError, match=r"core 0: uses more than 1 MiB of stack \[.*deep\.cpp:[3-6]\]"):
+        ascendc.build(source)(1, np.zeros(1, np.int32))
