@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, ops
@@ -15,6 +17,7 @@ STEPS = (1, 17, 1000, 1024)
 KINDS = ("ssd", "mamba3", "layer")
 SCANS = {f"{kind}-{steps}": (kind, steps) for kind in KINDS for steps in STEPS}
 SCANS |= {"segsum-150": ("segsum", 150), "differences-9": ("differences", 9), "behind-40": ("behind", 40)}
+SCANS["forward-19"] = ("forward", 19)
 LAYER = dict(d_model=24, d_state=10, headdim=12, ngroups=2, chunk_size=16, dt_min=0.05, dt_max=1.0, seed=3)
 
 
@@ -41,6 +44,16 @@ SCAN = {
     "ssd": (ssd_inputs, mco.ops.context_parallel_ssd_chunk_scan, mco.ops.ssd_chunk_scan),
     "mamba3": (mamba3_inputs, mco.ops.context_parallel_mamba3_chunk_scan, mco.ops.mamba3_chunk_scan),
 }
+
+
+def alone(make, *args):
+    """``make()(*args)``: the whole sequence on one rank, without a graph: compiling takes most of a case's time."""
+    mode = ms.get_context("mode")
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    try:
+        return make()(*args)
+    finally:
+        ms.set_context(mode=mode)
 
 
 def distance(a, b):
@@ -83,7 +96,7 @@ def scan_errors(kind, steps, group, jit):
     mine = [Tensor(context_split(x, group, axis, zigzag=False)) for x, axis in zip(arrays, axes, strict=True)]
     mine += [Tensor(initial), Tensor(context_split(weights, group, zigzag=False)), Tensor(ends)]
     ours = [call(*mine) for _ in range(2)][-1]  # a collective that a rank leaves out shows at the second call
-    theirs = weighted(whole, 1)(count)(*(Tensor(x) for x in (*arrays, initial, weights, ends)))
+    theirs = alone(lambda: weighted(whole, 1)(count), *(Tensor(x) for x in (*arrays, initial, weights, ends)))
     found = []
     for a, b, axis in zip((ours[0][1], *ours[1]), (theirs[0][1], *theirs[1]), (1, *axes, None), strict=True):
         if axis is None:  # of the initial states: the ranks' gradients are parts of a sum
@@ -114,13 +127,29 @@ def layer_errors(steps, group, jit):
     call = ms.jit(gradients(many)) if jit else gradients(many)
     mine = [Tensor(context_split(x, group, zigzag=False)) for x in (u, weights)]
     ours = [call(*mine) for _ in range(2)][-1]
-    theirs = gradients(one)(Tensor(u), Tensor(weights))
+    theirs = alone(lambda: gradients(one), Tensor(u), Tensor(weights))
     found = []
     for a, b in ((ours[0][1], theirs[0][1]), (ours[1][0], theirs[1][0])):
         b, rows = rows_of(b.asnumpy(), group, 1, steps)
         found.append(distance(a.asnumpy()[:, :rows], b))
-    pairs = zip(ours[1][1], theirs[1][1], strict=True)
-    return found + [distance(sums(a).asnumpy(), b.asnumpy()) for a, b in pairs]
+    summed = [sums(a).asnumpy() for a in ours[1][1]]
+    # An error on every rank unless these are the same bits, and with them the weights after a step.
+    mco.ops.check_ranks(gradients=hashlib.sha256(b"".join(a.tobytes() for a in summed)).hexdigest())
+    return found + [distance(a, b.asnumpy()) for a, b in zip(summed, theirs[1][1], strict=True)]
+
+
+def forward_errors(steps, group, jit):
+    """Distances of Mamba-3's outputs and final states, without the time its gradients take to compile."""
+    arrays, axes, initial = mamba3_inputs(steps)
+
+    def on_ranks(*args):
+        return mco.ops.context_parallel_mamba3_chunk_scan(*args[:-1], 16, args[-1])
+
+    mine = [Tensor(context_split(x, group, axis, zigzag=False)) for x, axis in zip(arrays, axes, strict=True)]
+    y, end = (ms.jit(on_ranks) if jit else on_ranks)(*mine, Tensor(initial))
+    whole = mco.ops.mamba3_chunk_scan(*map(Tensor, arrays), 16, Tensor(initial))
+    expected, rows = rows_of(whole[0].asnumpy(), group, 1, steps)
+    return [distance(y.asnumpy()[:, :rows], expected), distance(end.asnumpy(), whole[1].asnumpy())]
 
 
 def segsum_errors(steps, group, jit):
@@ -194,5 +223,6 @@ def scan_case(name, group, jit):
     kind, steps = SCANS[name]
     if kind in SCAN:
         return scan_errors(kind, steps, group, jit)
-    others = {"layer": layer_errors, "segsum": segsum_errors, "differences": difference_errors, "behind": behind_errors}
+    others = {"layer": layer_errors, "segsum": segsum_errors, "differences": difference_errors, "behind": behind_errors,
+              "forward": forward_errors}  # fmt: skip
     return others[kind](steps, group, jit)
