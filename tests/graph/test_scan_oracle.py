@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scans in GRAPH_MODE against outputs and gradients of the original GPU kernels, which lie beside the checkout."""
+"""The scans, each chip in one mode, against outputs and gradients of the original GPU kernels, which lie beside the
+checkout."""
 
 from __future__ import annotations
 
@@ -55,6 +56,12 @@ class Mamba3Scan(nn.Cell):
         return ops.cast(y[:, :, 0], ms.float32)
 
 
+def choose(chip):
+    """One chip in each mode."""
+    soc.set_soc(chip)
+    ms.set_context(mode=ms.GRAPH_MODE if chip == "Ascend910B1" else ms.PYNATIVE_MODE)
+
+
 def bounds(data):
     return [int(v) for v in data["cu"]] if "cu" in data else None
 
@@ -63,7 +70,7 @@ def bounds(data):
 @pytest.mark.parametrize("case", ["base", "groups", "init", "packed"])
 def test_mamba2(case, chip):
     data = oracle("mamba2_triton_h200.npz", case)
-    soc.set_soc(chip)
+    choose(chip)
     cu = bounds(data)
     batch, _, heads, size = data["x"].shape
     shape = (len(cu) - 1 if cu else batch, heads, size, data["B"].shape[3])
@@ -83,7 +90,7 @@ def test_mamba2(case, chip):
 def test_mamba3(case, chip):
     """The original rounds to bfloat16 inside."""
     data = oracle("mamba3_triton_h200.npz", case)
-    soc.set_soc(chip)
+    choose(chip)
     names = ("q", "k", "v", "da", "dt", "trap")
     args = [Tensor(data[name]) for name in (*names, "dy")]
     y, found = OutputsAndGradients(Mamba3Scan(bounds(data)))(*args)

@@ -47,7 +47,7 @@ def test_signature_is_mindspore_s() -> None:
         assert ours.parameters[name].default == parameter.default, name
 
 
-@pytest.mark.graph_at_night("BSND-BFloat16", "SBH-BFloat16")
+@pytest.mark.graph_at_night("BSND-BFloat16", "SBH-BFloat16", "BSH-BFloat16")
 @pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16], ids=str)
 @pytest.mark.parametrize("layout", ["BNSD", "BSND", "BSH", "SBH"])
 def test_layouts(mode: str, layout: str, dtype: Any) -> None:
@@ -63,7 +63,7 @@ def test_layouts(mode: str, layout: str, dtype: Any) -> None:
         assert rms_ratio(actual, laid_out(reference, layout)) <= limit
 
 
-@pytest.mark.graph_at_night("uint8-(2, 4, 17, 24)", "bool-(2, 1, 17, 24)", "uint8-(17, 24)")
+@pytest.mark.graph_at_night("uint8-(2, 4, 17, 24)", "bool-(2, 1, 17, 24)", "uint8-(17, 24)", "bool-(2, 4, 17, 24)")
 @pytest.mark.parametrize("shape", [(2, 4, 17, 24), (2, 1, 17, 24), (17, 24)], ids=str)
 @pytest.mark.parametrize("kind", [np.uint8, bool])
 def test_masks(mode: str, shape: tuple[int, ...], kind: type) -> None:
@@ -89,9 +89,10 @@ def test_real_shift(mode: str) -> None:
     assert rms_ratio(out, golden.flash_attention(*arrays, None, shift, scale_value=1.0)[0]) <= 2e-3
 
 
+@pytest.mark.graph_at_night("2-1-1-24-17", "3-1-1-17-24", "4-5-3-24-17", "4-6--2-17-24")
 @pytest.mark.parametrize("s1, s2", [(17, 24), (24, 17), pytest.param(17, 17, marks=pytest.mark.nightly)], ids=str)
 @pytest.mark.parametrize("sparse_mode, pre, following", [(2, 1, 1), (3, 1, 1), (4, 5, 3), (4, 6, -2)])
-def test_compressed_modes(s1: int, s2: int, sparse_mode: int, pre: int, following: int) -> None:
+def test_compressed_modes(mode: str, s1: int, s2: int, sparse_mode: int, pre: int, following: int) -> None:
     arrays = qkv(1, 4, 4, s1, s2, 16)
     i, j = np.mgrid[:s1, :s2]
     right = j - i - (s2 - s1)
@@ -105,9 +106,10 @@ def test_compressed_modes(s1: int, s2: int, sparse_mode: int, pre: int, followin
         assert not numpy(out)[:, :, masked.all(-1)].any()
 
 
+@pytest.mark.graph_at_night("5-3-24-17", f"{UNLIMITED}-0-17-24", "4--1-24-17", "-1-6-17-24")
 @pytest.mark.parametrize("s1, s2", [(17, 24), (24, 17)], ids=str)
 @pytest.mark.parametrize("pre, following", [(5, 3), (UNLIMITED, 0), (4, -1), (-1, 6)])
-def test_mode_0_band_beside_a_mask(s1: int, s2: int, pre: int, following: int) -> None:
+def test_mode_0_band_beside_a_mask(mode: str, s1: int, s2: int, pre: int, following: int) -> None:
     arrays, mask = qkv(1, 4, 4, s1, s2, 16), RNG.rand(s1, s2) < 0.2
     i, j = np.mgrid[:s1, :s2]
     outside = (j > i + following) | (j < i - pre)

@@ -53,6 +53,7 @@ on_both = pytest.mark.parametrize("chip", ["Ascend910A", "Ascend910B1"])
 @pytest.mark.parametrize("case", CASES)
 def test_bwd_segsum_dadt_agrees_with_the_original_kernel(case, chip):
     soc.set_soc(chip)
+    ms.set_context(mode=ms.GRAPH_MODE if chip == "Ascend910B1" else ms.PYNATIVE_MODE)
     data = oracle()
     operands = [data[f"{case}_{name}"] for name in ("dSSdA", "SSdA", "ddt_in")]
     (out,) = call(segsum.bwd_segsum_dadt, operands, operands[0].shape[-1])
@@ -76,13 +77,19 @@ def test_the_chain_agrees_with_the_original_kernels(chip):
 
 TABLE = [(1, 1, 1, 8), (1, 1, 1, 16), (1, 2, 2, 16), (2, 4, 4, 32), (1, 1, 2, 64), (1, 8, 1, 32)]
 TABLE += [(1, 2, 2, c) for c in (1, 2, 3, 7, 24, 48, 100, 128, 256)]
+SIXTEEN_BITS = [("float16", "Ascend910A"), ("bfloat16", "Ascend910B1")]
 
 
-@pytest.mark.parametrize(
-    "dtype, chip", [("float32", "Ascend910A"), ("float16", "Ascend910A"), ("bfloat16", "Ascend910B1")]
+def named(shape):
+    return "B{}-H{}-n{}-C{}".format(*shape)
+
+
+@pytest.mark.graph_at_night(
+    *("-".join((named(s), *kind)) for s in TABLE if s[3] not in (7, 64) for kind in SIXTEEN_BITS)
 )
-@pytest.mark.parametrize("shape", TABLE, ids=lambda s: "B{}-H{}-n{}-C{}".format(*s))
-def test_shape_table(shape, dtype, chip):
+@pytest.mark.parametrize("dtype, chip", [("float32", "Ascend910A"), *SIXTEEN_BITS])
+@pytest.mark.parametrize("shape", TABLE, ids=named)
+def test_shape_table(mode, shape, dtype, chip):
     """randn operands, ddt not 0, garbage where nothing may be used; ddt in the operand dtype and in
     float32.
     """
@@ -95,8 +102,8 @@ def test_shape_table(shape, dtype, chip):
     t = rng.standard_normal((b, h, n * c))
     matrices, ddt_dtypes = [tensor(d, dtype), tensor(s, dtype)], sorted({dtype, "float32"})
     vectors = [tensor(t, ddt_dtype) for ddt_dtype in ddt_dtypes]
-    for ddt_dtype, ddt, out in zip(ddt_dtypes, vectors, call(each_ddt, [*matrices, *vectors], c), strict=True):
-        expected = golden_segsum.bwd_segsum_dadt(*[numpy(x) for x in (*matrices, ddt)])
+    wanted = [golden_segsum.bwd_segsum_dadt(*[numpy(x).copy() for x in (*matrices, ddt)]) for ddt in vectors]
+    for ddt_dtype, out, expected in zip(ddt_dtypes, call(each_ddt, [*matrices, *vectors], c), wanted, strict=True):
         assert_ratio("ddt", out, expected, *TOLERANCE[ddt_dtype])
 
 
