@@ -171,3 +171,26 @@ extern "C" __global__ __aicore__ void system_part(GM_ADDR o, int32_t how) {
     for how in (1, 2):
         with pytest.raises(AscendcError, match=r"system\.cpp:1[23]"):
             kernel(1, out, how)
+
+
+def test_names_of_the_compiler_and_of_2023(tmp_path):
+    source = tmp_path / "names.cpp"
+    source.write_text("""
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void names(__gm__ int32_t* o, int32_t deq) {
+  AscendC::DataCopyEnhancedParams how({AscendC::BlockMode::BLOCK_MODE_MATRIX,
+      deq ? AscendC::DeqScale::DEQ16 : AscendC::DeqScale::DEQ_NONE, 0, 0, true, pad_t::PAD_NONE, 0});
+  AscendC::TPipe pipe;
+  AscendC::TBuf<AscendC::TPosition::CO1> sums;
+  AscendC::TBuf<AscendC::TPosition::CO2> out;
+  pipe.InitBuffer(sums, 1024);
+  pipe.InitBuffer(out, 1024);
+  o[block_idx] = block_idx * 2 + int32_t(how.isRelu);
+  if (deq) AscendC::DataCopy(out.Get<float>(), sums.Get<float>(), AscendC::DataCopyParams(1, 1, 0, 0), how);
+}
+""")
+    kernel, out = ascendc.build(source, soc="Ascend310P3"), np.zeros(3, np.int32)
+    kernel(3, out, 0)
+    assert (out == [1, 3, 5]).all()
+    with pytest.raises(AscendcError, match=r"deqScale is 5, padMode is 0; accepted: DEQ_NONE and PAD_NONE.*names\.cpp"):
+        kernel(1, out, 1)

@@ -4,6 +4,18 @@
 
 #include "mco/cube.h"
 
+enum class pad_t : uint8_t {
+  PAD_NONE,
+  PAD_MODE1,
+  PAD_MODE2,
+  PAD_MODE3,
+  PAD_MODE4,
+  PAD_MODE5,
+  PAD_MODE6,
+  PAD_MODE7,
+  PAD_MODE8
+};
+
 namespace AscendC {
 
 enum class CO2Layout : uint8_t { NZ, ROW_MAJOR, COLUMN_MAJOR };
@@ -98,14 +110,24 @@ struct DataCopyCO12DstParams {
   bool channelSplit = false, nz2ndEn = false;
 };
 
+enum class DeqScale : uint8_t { DEQ_NONE, DEQ, VDEQ, DEQ8, VDEQ8, DEQ16, VDEQ16 };
 struct DataCopyEnhancedParams {
   DataCopyEnhancedParams() = default;
+  DataCopyEnhancedParams(BlockMode mode, DeqScale scale, uint64_t value, uint8_t sid, bool relu, pad_t pad,
+                         uint64_t padding)
+      : blockMode(mode),
+        deqScale(scale),
+        deqValue(value),
+        sidStoreMode(sid),
+        isRelu(relu),
+        padMode(pad),
+        padValue(padding) {}
   BlockMode blockMode = BlockMode::BLOCK_MODE_NORMAL;
-  int deqScale = 0;
+  DeqScale deqScale = DeqScale::DEQ_NONE;
   uint64_t deqValue = 0;
   uint8_t sidStoreMode = 0;
   bool isRelu = false;
-  uint8_t padMode = 0;
+  pad_t padMode = pad_t::PAD_NONE;
   uint64_t padValue = 0;
 };
 
@@ -342,6 +364,10 @@ inline void DataCopy(const LocalTensor<T>& dst, const LocalTensor<U>& src, const
   const bool vector = e.blockMode == BlockMode::BLOCK_MODE_VECTOR;
   if (!vector && e.blockMode != BlockMode::BLOCK_MODE_MATRIX) {
     mco_asc_fault(&here, "blockMode is %d; accepted: BLOCK_MODE_MATRIX, BLOCK_MODE_VECTOR", int(e.blockMode));
+  }
+  if (e.deqScale != DeqScale::DEQ_NONE || e.padMode != pad_t::PAD_NONE) {
+    mco_asc_fault(&here, "deqScale is %d, padMode is %d; accepted: DEQ_NONE and PAD_NONE", int(e.deqScale),
+                  int(e.padMode));
   }
   const int64_t l0c_unit = (vector ? 16 : 256) * int64_t(sizeof(T));
   mco_asc::issue(mco_asc::Op::data_move_l0c, here, {mco_asc::operand(dst), mco_asc::operand(src)},

@@ -238,6 +238,11 @@ inline int64_t get_block_idx() {
   const mco_asc_core* core = mco_asc_this_core("get_block_idx");
   return core->is_cube || !core->ratio ? core->block : core->block / core->ratio;
 }
+// The compiler of the chip knows this name as a number.
+struct mco_asc_block_idx {
+  operator int64_t() const { return get_block_idx(); }
+};
+inline constexpr mco_asc_block_idx block_idx{};
 inline int64_t get_block_num() { return AscendC::GetBlockNum(); }
 inline int64_t get_subblockid() { return AscendC::GetSubBlockIdx(); }
 inline int64_t get_subblockdim() { return AscendC::GetSubBlockNum(); }
