@@ -67,10 +67,10 @@ def command(
         raise click.UsageError("--target tbe without --out; accepted: --out FOLDER")
     if target == "tbe":
         check_vendor(vendor)
-    folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)  # a place that does not take it, before any work
     listed = list(read_calls(calls)) if calls is not None else []
     names = list(ops or scope.names())
     items = items_of(registry, names, socs)
+    folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)  # a place that does not take it, before any work
     start = time.perf_counter()
     with tqdm(total=len(items), unit="case", disable=None, leave=False) as bar:
 

@@ -41,6 +41,9 @@ def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleT
     """A program of examples/ by its name, imported for one test: a process of its own would import MindSpore first."""
     folder = Path(__file__).parents[2] / "examples"
     monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setattr(ms, "set_device", lambda *_: None)  # MindSpore takes it before its first kernel only
+    before = ms.get_context("mode")
     yield importlib.import_module
+    ms.set_context(mode=before)
     for name in {path.stem for path in folder.glob("*.py")} & set(sys.modules):
         del sys.modules[name]

@@ -22,12 +22,20 @@ MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
 NIGHTLY = functools.partial(pytest.param, marks=pytest.mark.nightly)  # each compiles a large graph of its own
 
 
+def dense(size):
+    """24 -> size, the same weights in every run."""
+    layer, rng = nn.Dense(24, size), np.random.default_rng(5)
+    for parameter in (layer.weight, layer.bias):
+        parameter.set_data(Tensor((rng.standard_normal(parameter.shape) * 24**-0.5).astype(np.float32)))
+    return layer
+
+
 class Forms(nn.Cell):
     """All forms of the layer inside a network that mixed precision reaches."""
 
     def __init__(self):
         super().__init__()
-        self.inner = nn.Dense(24, 24)
+        self.inner = dense(24)
         self.layer = make(SMALL)
 
     def construct(self, u):
@@ -40,7 +48,7 @@ class Forms(nn.Cell):
 class Norm(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.inner, self.norm = nn.Dense(24, 24), GatedRMSNorm(24, 2)
+        self.inner, self.norm = dense(24), GatedRMSNorm(24, 2)
 
     def construct(self, u):
         return self.norm(self.inner(u), u)
@@ -58,7 +66,7 @@ class Sparse(nn.Cell):
 class Attention(nn.Cell):
     def __init__(self):
         super().__init__()
-        self.inner = nn.Dense(24, 72)
+        self.inner = dense(72)
         self.attention = mco.nn.FlashAttention(12, 2, causal=True, tiling_stgy_name="auto")
 
     def construct(self, u):

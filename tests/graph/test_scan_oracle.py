@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scans, each chip in one mode, against outputs and gradients of the original GPU kernels, which lie beside the
-checkout."""
+"""The scans against outputs and gradients of the original GPU kernels, which lie beside the checkout."""
 
 from __future__ import annotations
 
@@ -56,21 +55,19 @@ class Mamba3Scan(nn.Cell):
         return ops.cast(y[:, :, 0], ms.float32)
 
 
-def choose(chip):
-    """One chip in each mode."""
-    soc.set_soc(chip)
-    ms.set_context(mode=ms.GRAPH_MODE if chip == "Ascend910B1" else ms.PYNATIVE_MODE)
-
-
 def bounds(data):
     return [int(v) for v in data["cu"]] if "cu" in data else None
 
 
+MAMBA2, MAMBA3 = ["base", "groups", "init", "packed"], ["base", "packed"]
+
+
+@pytest.mark.graph_at_night(*(f"{case}-Ascend910A" for case in MAMBA2))
 @on_both
-@pytest.mark.parametrize("case", ["base", "groups", "init", "packed"])
-def test_mamba2(case, chip):
+@pytest.mark.parametrize("case", MAMBA2)
+def test_mamba2(mode, case, chip):
     data = oracle("mamba2_triton_h200.npz", case)
-    choose(chip)
+    soc.set_soc(chip)
     cu = bounds(data)
     batch, _, heads, size = data["x"].shape
     shape = (len(cu) - 1 if cu else batch, heads, size, data["B"].shape[3])
@@ -85,12 +82,13 @@ def test_mamba2(case, chip):
             assert_rms(name, value.asnumpy(), data[name], 2e-3)
 
 
+@pytest.mark.graph_at_night(*(f"{case}-Ascend910A" for case in MAMBA3))
 @on_both
-@pytest.mark.parametrize("case", ["base", "packed"])
-def test_mamba3(case, chip):
+@pytest.mark.parametrize("case", MAMBA3)
+def test_mamba3(mode, case, chip):
     """The original rounds to bfloat16 inside."""
     data = oracle("mamba3_triton_h200.npz", case)
-    choose(chip)
+    soc.set_soc(chip)
     names = ("q", "k", "v", "da", "dt", "trap")
     args = [Tensor(data[name]) for name in (*names, "dy")]
     y, found = OutputsAndGradients(Mamba3Scan(bounds(data)))(*args)
