@@ -242,7 +242,7 @@ def test_sanitizers_find_nothing_in_damaged_programs(tmp_path):
 def test_sanitizers_find_a_missing_bounds_check(tmp_path):
     """The test above can fail: without the check of Machine::locate the same run ends in an error."""
     copy = tmp_path / "copy"
-    for name in ("csrc", "scripts", "ms_custom_ops/ascendc/include"):
+    for name in ("csrc", "scripts", "ms_custom_ops/ascendc/include", "ms_custom_ops/ascendc/include_host"):
         shutil.copytree(ROOT / name, copy / name)
     machine = copy / "csrc" / "machine.cc"
     text = machine.read_text()
