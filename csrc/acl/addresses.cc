@@ -29,7 +29,6 @@ int parameter_of(const Place& place, const Op& op) {
          place.function, place.item, items);
 }
 
-// Entry of a list of tensors that the caller passes.
 const void* entry_of(const char* function, const aclTensorList* tensors, size_t item) {
   const auto list = find<List>(tensors, Kind::kTensorList);
   if (!list) refuse(ACLNN_ERR_PARAM_INVALID, "%s: the list was destroyed, or is none", function);

@@ -68,14 +68,18 @@ int main() {
 """
 
 
-@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
-def test_plans_fit_and_cover(tmp_path: Path) -> None:
-    source, program = tmp_path / "plan.cpp", tmp_path / "plan"
-    source.write_text(PROGRAM)
+def told(folder: Path, text: str) -> list[str]:
+    """Lines that a program of host functions prints."""
+    source, program = folder / "host.cpp", folder / "host"
+    source.write_text(text)
     command = ["g++", "-std=c++17", "-w", f"-I{mco.ascendc.host_include_folder()}", str(source), "-o", str(program)]
     subprocess.run(command, check=True)
-    told = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
-    plans = [json.loads(line) for line in told.splitlines()]
+    return subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_plans_fit_and_cover(tmp_path: Path) -> None:
+    plans = [json.loads(line) for line in told(tmp_path, PROGRAM)]
     assert plans.pop()["status"] == -1 and len(plans) == 60
     for p in (p for p in plans if (p["M"], p["N"]) == (1024, 640) and p["cores"] > 2):  # no core has a tail
         assert p["M"] % p["singleCoreM"] == p["N"] % p["singleCoreN"] == 0
@@ -148,9 +152,4 @@ int main() {
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_sizes_that_host_sources_ask_for(tmp_path: Path) -> None:
-    source, program = tmp_path / "sizes.cpp", tmp_path / "sizes"
-    source.write_text(SIZES)
-    command = ["g++", "-std=c++17", "-w", f"-I{mco.ascendc.host_include_folder()}", str(source), "-o", str(program)]
-    subprocess.run(command, check=True)
-    told = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
-    assert told == ["2 8 1 0", *["1"] * 7]
+    assert told(tmp_path, SIZES) == ["2 8 1 0", *["1"] * 7]

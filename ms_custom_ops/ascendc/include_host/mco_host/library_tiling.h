@@ -89,14 +89,14 @@ MCO_HOST_TMP_SIZE(Fmod) MCO_HOST_TMP_SIZE(Erf) MCO_HOST_TMP_SIZE(Erfc) MCO_HOST_
 MCO_HOST_TMP_SIZE(Digamma) MCO_HOST_TMP_SIZE(Sigmoid) MCO_HOST_TMP_SIZE(Silu) MCO_HOST_TMP_SIZE(Swish)
 MCO_HOST_TMP_FACTOR(SwiGLU) MCO_HOST_TMP_SIZE(Gelu) MCO_HOST_TMP_SIZE(GeGLU) MCO_HOST_TMP_SIZE(ReGlu)
 MCO_HOST_TMP_SIZE(Power) MCO_HOST_TMP_SIZE(Xor) MCO_HOST_TMP_SIZE(Clamp)
+inline void GetSwiGLUMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size, uint32_t& max,
+                                   uint32_t& min, const bool) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
+}
 // clang-format on
 #undef MCO_HOST_TMP_SIZE
 #undef MCO_HOST_TMP_FACTOR
 
-                                    inline void GetSwiGLUMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size,
-                                                                       uint32_t& max, uint32_t& min, const bool) {
-  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
-}
 inline void GetBroadCastMaxMinTmpSize(const platform_ascendc::PlatformAscendC&, const ge::Shape&,
                                       const ge::Shape& shape, uint32_t type_size, const bool, uint32_t& max,
                                       uint32_t& min) {
@@ -228,26 +228,21 @@ inline uint32_t GetSelectWithBytesMaskMinTmpSize(const ge::Shape&, const ge::Sha
                                                  const uint32_t, const bool) {
   return mco_host_detail::kBlock;
 }
-inline uint32_t GetSoftMaxGradMaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) {
-  return mco_host_detail::Bytes(shape, type_size);
-}
-inline uint32_t GetSoftMaxGradMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) {
-  return mco_host_detail::Columns(shape) * type_size;
-}
-inline void SoftMaxGradTilingFunc(const ge::Shape& shape, uint32_t type_size, uint32_t size,
-                                  optiling::SoftMaxTiling& tiling, bool = false) {
-  SoftMaxTilingFunc(shape, type_size, size, tiling);
-}
-inline uint32_t GetSoftMaxFlashMaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) {
-  return mco_host_detail::Bytes(shape, type_size);
-}
-inline uint32_t GetSoftMaxFlashMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) {
-  return mco_host_detail::Columns(shape) * type_size;
-}
-inline void SoftMaxFlashTilingFunc(const ge::Shape& shape, uint32_t type_size, uint32_t size,
-                                   optiling::SoftMaxTiling& tiling, bool = false) {
-  SoftMaxTilingFunc(shape, type_size, size, tiling);
-}
+// The gradient and the flash form ask for what the plain one does.
+#define MCO_HOST_SOFTMAX(form)                                                                           \
+  inline uint32_t GetSoftMax##form##MaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) { \
+    return mco_host_detail::Bytes(shape, type_size);                                                     \
+  }                                                                                                      \
+  inline uint32_t GetSoftMax##form##MinTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) { \
+    return mco_host_detail::Columns(shape) * type_size;                                                  \
+  }                                                                                                      \
+  inline void SoftMax##form##TilingFunc(const ge::Shape& shape, uint32_t type_size, uint32_t size,       \
+                                        optiling::SoftMaxTiling& tiling, bool = false) {                 \
+    SoftMaxTilingFunc(shape, type_size, size, tiling);                                                   \
+  }
+MCO_HOST_SOFTMAX(Grad)
+MCO_HOST_SOFTMAX(Flash)
+#undef MCO_HOST_SOFTMAX
 
 }  // namespace AscendC
 
