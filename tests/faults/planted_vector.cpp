@@ -100,6 +100,14 @@ __aicore__ inline void unwritten_in_a_sum(Kit& k, bool bad) {
   ReduceSum(o, k.b, k.b, 3 * N);  // AT
   k.Store(o);
 }
+__aicore__ inline void unwritten_in_maxima(Kit& k, bool bad) {  // of rows, from the second number of the result on
+  LocalTensor<float> o = k.out.AllocTensor<float>();
+  Duplicate(k.b, 1.0f, bad ? 3 * N - 1 : 3 * N);
+  Duplicate(o, 0.0f, N);
+  WholeReduceMax(o[1], k.b, N, 3, 1, 1, 8, ReduceOrder::ORDER_ONLY_VALUE);  // AT
+  WholeReduceMin(o[5], o, N, 1, 1, 1, 8, ReduceOrder::ORDER_ONLY_INDEX);
+  k.Store(o);
+}
 __aicore__ inline void unwritten_columns(Kit& k, bool bad) {
   LocalTensor<float> o = k.out.AllocTensor<float>();
   SoftMaxShapeInfo shape{4, 16, 4, uint32_t(bad ? 16 : 15)};
@@ -382,7 +390,7 @@ __aicore__ inline void a_core_that_does_not_come(Kit& k, bool bad) {
 
 #define FAULTS(F)                                                                                                    \
   F(unwritten_buffer) F(unwritten_tail) F(block_of_a_queue_again) F(unwritten_scalar)                                \
-  F(unwritten_in_a_library_function) F(unwritten_in_a_sum) F(unwritten_columns) F(unwritten_workspace) F(output_in_part) F(beyond_a_block) F(beyond_by_repeats) \
+  F(unwritten_in_a_library_function) F(unwritten_in_a_sum) F(unwritten_in_maxima) F(unwritten_columns) F(unwritten_workspace) F(output_in_part) F(beyond_a_block) F(beyond_by_repeats) \
   F(scalar_beyond) F(gm_beyond) F(library_function_beyond) F(blocks_behind_gm) F(start_off_the_grid)                 \
   F(overlapping_operands) F(a_length_of_half_an_element) F(more_than_ub) F(not_a_number) \
   F(read_after_write) F(write_after_read) F(result_moved_too_early) F(barrier_of_the_wrong_pipe)                     \

@@ -42,6 +42,7 @@ FAULTS = [
     Fault("unwritten_scalar", "uninitialized_scalar", "VECCALC buffer"),
     Fault("unwritten_in_a_library_function", "uninitialized_read", "VECCALC buffer"),
     Fault("unwritten_in_a_sum", "uninitialized_read", "VECCALC buffer"),
+    Fault("unwritten_in_maxima", "uninitialized_read", "VECCALC buffer"),
     Fault("unwritten_columns", "uninitialized_read", "VECCALC buffer"),
     Fault("unwritten_workspace", "uninitialized_read", "workspace"),
     Fault("output_in_part", "unwritten_output", "argument 1"),

@@ -272,9 +272,11 @@ inline void whole_extreme(Op op, const char* name, Where where, const LocalTenso
   using Index = std::conditional_t<sizeof(T) == 2, uint16_t, uint32_t>;
   const LocalTensor<T> pairs = scratch<T>(0, uint32_t(2 * repeats));
   reduction(op, name, where, pairs, src, lanes, 2 * size, src_blk, src_rep, true);
+  tell(name, where, pairs, 2 * repeats, 0);
   const T* found = static_cast<const T*>(pairs.mco_at());
   const LocalTensor<T> one = scratch<T>(kResults, 8);
   for (int64_t i = 0; i < repeats; ++i) {
+    tell(name, where, one, 4 / size, MCO_ASC_WRITE);  // a value, or an index of 32 bits
     if (order == ReduceOrder::ORDER_ONLY_VALUE) {
       *static_cast<T*>(one.mco_at()) = found[2 * i];
       deliver(name, where, dst[uint32_t(i * dst_rep)], one, 1);
