@@ -2,6 +2,8 @@
 #include "straight.h"
 
 #include <algorithm>
+#include <iterator>
+#include <unordered_map>
 #include <vector>
 
 #include "handlers.h"
@@ -91,17 +93,22 @@ class Finder {
 
  private:
   static constexpr int64_t kMostSlots = 1024;  // chips have 256 fractals in L0A and L0B
+  static constexpr size_t kMostParted = 64;    // places where jumps are to land
   static constexpr int kRounds = 16;
   struct Slot {
     int64_t at;  // of a fractal in its scope
     size_t load;
+    bool operator<(const Slot& o) const { return load != o.load ? load < o.load : at < o.at; }
   };
+  using Slots = std::vector<Slot>;  // ascending: what is loaded later goes behind
   void step(Instr& in);
   bool load(Instr& in);
   bool product(Instr& in);
   Side side_of(const mco::Operand& o, Scope scope, int64_t bytes) const;
   void written(const Range& r);
   void forget();
+  void part(const Step& s, size_t here);
+  void land(size_t here);
   bool leaves(const Product& product, const Instr& in) const;
   bool settle();
   void mark();
@@ -110,13 +117,56 @@ class Finder {
   std::vector<Load> loads_;
   std::vector<Product> products_;
   std::vector<Range> read_;    // by other instructions
-  std::vector<Slot> slots_;    // what this run of steps has loaded and nothing has touched since
+  Slots slots_;                // what has been loaded on every way to here and nothing has touched since
+  bool reached_ = true;        // false behind a jump, up to the next place where one lands
+  std::unordered_map<size_t, Slots> parted_;  // the same on the jumps that land at a later step
+  std::vector<uint8_t> landed_;               // where what came before is not known
   size_t waiting_ = SIZE_MAX;  // the product whose result may go with the next instruction
 };
 
 void Finder::forget() {
   slots_.clear();
   waiting_ = SIZE_MAX;
+}
+
+// A jump, which may be taken: what lies where it lands is what every way there has left.
+void Finder::part(const Step& s, size_t here) {
+  waiting_ = SIZE_MAX;
+  const auto other = parted_.find(s.target);
+  if (s.target <= here || (other == parted_.end() && parted_.size() >= kMostParted)) {
+    landed_[s.target] = 1;
+  } else if (!reached_) {
+    // never taken
+  } else if (other == parted_.end()) {
+    parted_.emplace(s.target, slots_);
+  } else {
+    Slots both;
+    std::set_intersection(slots_.begin(), slots_.end(), other->second.begin(), other->second.end(),
+                          std::back_inserter(both));
+    other->second = std::move(both);
+  }
+  if (s.what == What::Goto) {
+    slots_.clear();
+    reached_ = false;
+  }
+}
+
+void Finder::land(size_t here) {
+  const auto other = parted_.find(here);
+  if (landed_[here]) {
+    forget();
+    reached_ = true;
+  } else if (other != parted_.end()) {
+    Slots both;
+    if (reached_) {
+      std::set_intersection(slots_.begin(), slots_.end(), other->second.begin(), other->second.end(),
+                            std::back_inserter(both));
+    }
+    slots_ = reached_ ? std::move(both) : std::move(other->second);
+    waiting_ = SIZE_MAX;
+    reached_ = true;
+  }
+  if (other != parted_.end()) parted_.erase(other);
 }
 
 // Bytes change: what lay there, and what was to be taken from there.
@@ -279,16 +329,13 @@ void Finder::mark() {
 
 void Finder::find() {
   const std::vector<Step>& steps = p_.stream.steps;
-  std::vector<uint8_t> landed(steps.size() + 1);  // where a run of steps begins
+  landed_.assign(steps.size() + 1, 0);
   for (const Step& s : steps) {
-    if (s.what == What::Begin || s.what == What::Blocks || s.what == What::Next || s.what == What::Test ||
-        s.what == What::Goto) {
-      landed[s.target] = 1;
-    }
+    if (s.what == What::Begin || s.what == What::Blocks || s.what == What::Next) landed_[s.target] = 1;
   }
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& s = steps[i];
-    if (landed[i]) forget();
+    land(i);
     switch (s.what) {
       case What::Instr:
         step(*const_cast<Instr*>(s.instr));
@@ -298,6 +345,10 @@ void Finder::find() {
       case What::Free:
       case What::NoSync:
       case What::Resync:
+        break;
+      case What::Test:
+      case What::Goto:
+        part(s, i);
         break;
       case What::Assign:
         waiting_ = SIZE_MAX;

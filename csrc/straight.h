@@ -3,8 +3,9 @@
 // and a result goes straight to where fixpipe copies it. Found once, while a Program is loaded.
 //
 // A load2d is left out where all that is read of its destination, anywhere in the Program, are operands of products
-// behind it in the same run of steps, with nothing in between that writes its source. A result is written to its place
-// alone where nothing else in the Program reads those bytes of L0C. Every check of both instructions is made as before.
+// that it goes before on every way to them, with nothing in between that writes its source; conditions may lie between,
+// ends of loops may not. A result is written to its place alone where nothing else in the Program reads those bytes of
+// L0C. Every check of both instructions is made as before.
 #pragma once
 
 #include "program.h"

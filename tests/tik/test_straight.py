@@ -4,7 +4,8 @@ be made as they stand."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,33 @@ class Product:
     def leave(self, at: Any = 0, gap: int = 0) -> None:
         length = self.m1 * F * 4
         self.b.instr("fixpipe", [ref(self.out, at), ref(self.acc)], cburst_num=self.n1, burst_len=length, dst_gap=gap)
+
+    @contextmanager
+    def rounds(self, count: int) -> Iterator[None]:
+        """What is appended stands in a loop."""
+        inside: list = []
+        register = self.b.register(f"i{len(self.b.program.registers)}", "int32")
+        begin, end = const(0, "int32"), const(count, "int32")
+        self.b.body.append(ir.For(register, begin, end, inside, False, 1, self.b.loc()))
+        outer, self.b.body = self.b.body, inside
+        yield
+        self.b.body = outer
+
+    @contextmanager
+    def when(self, value: int) -> Iterator[Callable]:
+        """What is appended stands under a condition that is known only while running; what comes behind a call of what
+        this gives stands under the opposite one."""
+        then, orelse = [], []
+        register = self.b.register(f"when{len(self.b.program.registers)}", "int32")
+        self.b.body.append(ir.Assign(register, const(value, "int32"), self.b.loc()))
+        self.b.body.append(ir.If(var(register, "int32"), then, orelse, self.b.loc()))
+        outer, self.b.body = self.b.body, then
+
+        def otherwise() -> None:
+            self.b.body = orelse
+
+        yield otherwise
+        self.b.body = outer
 
     def copied(self, buffer: ir.Buffer) -> None:
         count = buffer.size_bytes // (4 if buffer.dtype == "float32" else 2)
@@ -117,26 +145,23 @@ def left_read(p: Product) -> None:
 
 
 def left_used_again(p: Product) -> None:
-    """The second product stands in another run of steps."""
+    """The second product stands behind the end of a loop, where nothing is known to be loaded."""
     p.load(0), p.load(1)
     p.multiply()
     p.leave()
-    then: list = []
-    p.b.body.append(ir.If(const(1, "int32"), then, [], p.b.loc()))
-    outer, p.b.body = p.b.body, then
-    p.load(1)
-    p.multiply()
-    p.leave()
-    p.b.body = outer
+    with p.rounds(2):
+        p.load(1)
+        p.multiply()
+        p.leave()
 
 
 def not_all_loaded(p: Product) -> None:
     p.load(0), p.load(1)
     p.multiply()
-    p.b.body.append(ir.If(const(1, "int32"), [], [], p.b.loc()))
-    p.load(0, count=2), p.load(1)
-    p.multiply()
-    p.leave()
+    with p.rounds(1):
+        p.load(0, count=2), p.load(1)
+        p.multiply()
+        p.leave()
 
 
 def result_read(p: Product) -> None:
@@ -179,6 +204,124 @@ def test_moves_that_others_see_are_made(build, straight):
     p = Product()
     build(p)
     assert p.straight() == straight
+
+
+def either_product(p: Product, value: int) -> list[str]:
+    """As of a sum that begins in its first round."""
+    p.load(0), p.load(1)
+    with p.when(value) as otherwise:
+        p.multiply()
+        otherwise()
+        p.multiply(adds=True)
+    p.leave()
+    return ["load2d"] * 2
+
+
+def nested(p: Product, value: int) -> list[str]:
+    p.load(0), p.load(1)
+    with p.when(1):
+        with p.when(value) as otherwise:
+            p.multiply()
+            otherwise()
+            with p.when(1):
+                p.multiply()
+        p.multiply()
+        p.leave()
+    return ["load2d"] * 2 + ["fixpipe"]
+
+
+def loaded_behind_a_condition(p: Product, value: int) -> list[str]:
+    """A load under a condition of its own does not end what is known of another one."""
+    p.load(0)
+    with p.when(value):
+        p.filled("other", "l1", 1)
+    p.load(1)
+    p.multiply()
+    p.leave()
+    return ["load2d"] * 2 + ["fixpipe"]
+
+
+def changed_on_one_way(p: Product, value: int) -> list[str]:
+    p.load(0), p.load(1)
+    with p.when(value):
+        p.b.move(p.sources[0], p.sources[1], 512)
+    p.multiply()
+    p.leave()
+    return ["load2d", "fixpipe"]
+
+
+def changed_on_the_other_way(p: Product, value: int) -> list[str]:
+    p.load(0), p.load(1)
+    with p.when(value) as otherwise:
+        p.multiply()
+        otherwise()
+        p.b.move(p.sources[1], p.sources[0], 512)
+    p.multiply()
+    p.leave()
+    return ["load2d", "fixpipe"]
+
+
+def loaded_on_one_way(p: Product, value: int) -> list[str]:
+    p.load(0), p.load(1)
+    with p.when(value):
+        p.load(0, True)
+    p.multiply()
+    p.leave()
+    return ["load2d", "fixpipe"]
+
+
+def loaded_on_both_ways(p: Product, value: int) -> list[str]:
+    """Two instructions for one place: which of them it was is not known."""
+    p.load(1)
+    with p.when(value) as otherwise:
+        p.load(0)
+        otherwise()
+        p.load(0, True)
+    p.multiply()
+    p.leave()
+    return ["load2d", "fixpipe"]
+
+
+def loaded_before_a_loop(p: Product, value: int) -> list[str]:
+    p.load(0), p.load(1)
+    with p.rounds(2):
+        p.multiply()
+    p.leave()
+    return []
+
+
+def left_of_a_loop(p: Product, value: int) -> list[str]:
+    """The loop may end before its load."""
+    with p.rounds(2):
+        p.load(0), p.load(1)
+        with p.when(value):
+            p.b.body.append(ir.Jump("break", p.b.loc()))
+        p.b.move(p.sources[0], p.sources[1], 512)
+    p.multiply()
+    p.leave()
+    return ["fixpipe"]
+
+
+WAYS = [
+    either_product,
+    nested,
+    loaded_behind_a_condition,
+    changed_on_one_way,
+    changed_on_the_other_way,
+    loaded_on_one_way,
+    loaded_on_both_ways,
+    loaded_before_a_loop,
+    left_of_a_loop,
+]
+
+
+@pytest.mark.parametrize("value", [0, 1], ids=["no", "yes"])
+@pytest.mark.parametrize("build", WAYS, ids=[build.__name__ for build in WAYS])
+def test_loads_before_conditions(build, value):
+    p = Product()
+    p.b.instr("fill", [ref(p.acc)], repeat=2 * p.m1 * p.n1, pad_value=0.0)
+    want = build(p, value)
+    assert p.straight() == want
 
 
 def test_an_atomic_result_is_added():
