@@ -111,7 +111,10 @@ def _define(text: str) -> str:
 def _find_entry(entry: str | None, texts: dict[Path, str]) -> tuple[str, Path]:
     """The entry and the file that defines it."""
     bare = {path: rewrite.without_comments(text) for path, text in texts.items()}
-    found = {path: rewrite.global_functions(text) for path, text in bare.items()}
+    functions = {path: rewrite.global_functions(text) for path, text in bare.items()}
+    macros = {name for text in bare.values() for name in rewrite.function_macros(text)}
+    found = {path: [name for name in listed if name not in macros] for path, listed in functions.items()}
+    stamped = {path for path, listed in functions.items() if macros & set(listed)}
     names = [name for listed in found.values() for name in listed]
     if entry is None:
         if not names:
@@ -127,7 +130,7 @@ def _find_entry(entry: str | None, texts: dict[Path, str]) -> tuple[str, Path]:
     if not re.fullmatch(r"[A-Za-z_]\w*", last):
         raise AscendcBuildError(describe("ascendc.build", "entry", repr(entry), "the name of a function"))
     word = re.compile(rf"\b{last}\b|__global__[^;{{]*##")  # in a header, or stamped out by a macro
-    holding = [path for path, text in bare.items() if word.search(text)]
+    holding = [path for path, text in bare.items() if word.search(text) or path in stamped]
     if holding or (len(texts) == 1 and not names):
         return entry, (holding or list(texts))[0]
     accepted = f"one of {sorted(set(names))}" if names else "a __global__ function of the sources"

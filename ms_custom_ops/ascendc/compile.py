@@ -40,6 +40,8 @@ _LINK = ("-shared", "-Wl,-Bsymbolic-functions")  # a kernel's assert and abort a
 _VARIANTS = 8  # libraries kept of one unit, for texts that change back and forth
 _CORES = ("CUBE", "VEC")
 # Entries that the C library has a function of the same name for.
+_UNKNOWN = re.compile(r"error: [‘'](\w+)[’'] was not declared in this scope")
+_TEMPLATE = re.compile(r"\b(?:inline|constexpr) [^\n;={}]*?\b([A-Z]\w+)\(|^MCO_ASC_[A-Z0-9_]+\(([A-Z]\w+)[,)]", re.M)
 _LIBRARY = frozenset(
     "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div erf erfc exp exp2 expm1 fabs fdim "
     "floor fma fmax fmin fmod frexp gamma hypot index ldexp lgamma log log10 log1p log2 logb modf pow remainder remove "
@@ -215,7 +217,7 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
     objects = []
     for number, source in enumerate([main, *others]):
         made = scratch / f"{number}{core}.o"
-        run([*command, "-c", str(source), "-o", str(made)], unit)
+        _compile_source([*command, "-c", str(source), "-o", str(made)], unit)
         objects.append(str(made))
         for path in dependencies(made.with_suffix(".d")):
             if not {scratch, include_folder(), host_include_folder()} & set(path.parents):
@@ -226,6 +228,31 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
     return library
 
 
+def _compile_source(command: list[str], unit: Unit) -> None:
+    """Compiles a source; a second time where it calls templates that only their arguments lead to.
+
+    `Exp<float, false>(x, ...)` without a namespace: C++20, and clang in C++17, look among the functions of the
+    namespace of ``x``; g++ in C++17 wants to know first that ``Exp`` is a template.
+    """
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    names = sorted(set(_UNKNOWN.findall(result.stderr)) & _templates()) if result.returncode else []
+    if names:
+        declared = "".join(f"MCO_ASC_TEMPLATE({name});" for name in names)
+        again = subprocess.run(
+            [*command, f"-DMCO_ASC_TEMPLATES={declared}"], capture_output=True, text=True, errors="replace"
+        )
+        if not any(f"function for call to ‘{name}" in again.stderr for name in names):  # not one left without a match
+            result = again
+    _raise_of(result, unit)
+
+
+@functools.cache
+def _templates() -> frozenset[str]:
+    """Names of the functions that the headers declare in the namespace AscendC."""
+    text = "\n".join(path.read_text() for path in sorted((include_folder() / "mco").glob("*.h")))
+    return frozenset(name for pair in _TEMPLATE.findall(text) for name in pair if name)
+
+
 def dependencies(rule: Path) -> list[Path]:
     text = rule.read_text().replace("\\\n", " ")
     names = re.split(r"(?<!\\)\s+", text.partition(": ")[2].strip())
@@ -234,7 +261,10 @@ def dependencies(rule: Path) -> list[Path]:
 
 
 def run(command: list[str], unit: Unit) -> None:
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    _raise_of(subprocess.run(command, capture_output=True, text=True, errors="replace"), unit)
+
+
+def _raise_of(result: subprocess.CompletedProcess, unit: Unit) -> None:
     if result.returncode:
         own = [unit.source, *unit.others, *unit.folders]
         raise AscendcBuildError(diagnostics.readable(result.stderr, own, include_folder().parent))

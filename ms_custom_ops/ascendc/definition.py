@@ -257,5 +257,8 @@ def _struct(layout: Mapping[str, Any], written: set[str]) -> list[str]:
     return [*before, *lines, "};", *checks, f'static_assert(sizeof({name}) == {layout["size"]}, "layout of the host");']
 
 
-LIBRARY_STRUCTS = {"TCubeTiling", "SoftMaxTiling", "LayerNormTiling", "RmsNormTiling", "TopkTiling", "UnPadTiling"}
+LIBRARY_STRUCTS = set(
+    "TCubeTiling SoftMaxTiling LayerNormTiling RmsNormTiling TopkTiling ConfusionTransposeTiling PadTiling "
+    "UnPadTiling".split()
+)
 """Structures of the library that the kernel's headers define themselves."""

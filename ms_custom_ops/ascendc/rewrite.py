@@ -19,6 +19,7 @@ _GLOBAL = re.compile(
 _INLINE_GLOBAL = re.compile(
     r"(?:\b(?:inline|__inline__|__force_inline__)\b[^;{}()]*__global__|__global__[^;{}()]*\b(?:inline|__inline__|__force_inline__)\b)"
 )
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(", re.M)
 _LAUNCH = re.compile(r"<<<")
 _FRAMEWORK = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](?:torch|torch_npu|ATen|c10|pybind11)/[^\n]*', re.M)
 _HOST = re.compile(r"\b(?:at|torch|c10|c10_npu|pybind11)::|\bTORCH_LIBRARY|\bPYBIND11_MODULE")
@@ -38,6 +39,11 @@ def without_comments(text: str) -> str:
 def global_functions(bare: str) -> list[str]:
     """Names of the ``__global__`` functions of a text without comments."""
     return list(dict.fromkeys(_GLOBAL.findall(bare)))
+
+
+def function_macros(bare: str) -> list[str]:
+    """Names of the macros with arguments that a text without comments defines."""
+    return _MACRO.findall(bare)
 
 
 def has_inline_entry(text: str) -> bool:
@@ -75,16 +81,18 @@ def plain_launches(text: str) -> str:
 
 
 def _start_of_callee(bare: str, at: int) -> int | None:
-    """Where the name before a launch begins: ``space::kernel<half, 2>``."""
+    """Where the name before a launch begins: ``space::kernel<half, 2>``, or a macro with arguments."""
     i = len(bare[:at].rstrip())
-    if i and bare[i - 1] == ">":
+    for opening, closing in ("()", "<>"):
+        if not i or bare[i - 1] != closing:
+            continue
         depth = 0
         while i:
             i -= 1
-            depth += (bare[i] == ">") - (bare[i] == "<")
+            depth += (bare[i] == closing) - (bare[i] == opening)
             if depth == 0:
                 break
-    name = re.search(r"[A-Za-z_][\w:]*\s*$", bare[:i])
+    name = re.search(r"[A-Za-z_][\w:]*(?:\s*##\s*\w+)*\s*$", bare[:i])  # a macro may paste it
     return name.start() if name else None
 
 

@@ -76,3 +76,47 @@ def test_assertions_can_be_left_out_as_for_the_chip(tmp_path: Path) -> None:
     x = np.zeros(1, np.int32)
     mco.ascendc.build(source, soc="Ascend910B1", defines="ASCENDC_ASSERT(...)=")(1, x)
     assert x[0] == 1
+
+
+STAMPED = """
+#include <string>
+#include "kernel_operator.h"
+#define NAME(T, N) copy_##T##_of_##N
+#define DECLARE(T, N) \\
+  extern "C" __global__ __aicore__ void NAME(T, N)(GM_ADDR x, GM_ADDR y, int count) { copy<T>(x, y, count); }
+template <class T>
+__aicore__ inline void copy(GM_ADDR x, GM_ADDR y, int count) {
+  AscendC::TPipe pipe;
+  AscendC::TBuf<> buffer;
+  pipe.InitBuffer(buffer, AscendC::TOTAL_VEC_LOCAL_SIZE);
+  AscendC::GlobalTensor<T> from, to;
+  from.SetGlobalBuffer((__gm__ T*)x), to.SetGlobalBuffer((__gm__ T*)y);
+  if (count > 64) ASCENDC_REPORT_NOT_SUPPORT(false, std::to_string(count) + " is not supported.")
+  const auto local = buffer.Get<T>(64);
+  DataCopy(local, from, count);
+  AscendC::PipeBarrier<PIPE_ALL>();
+  DataCopy(to.template ReinterpretCast<int8_t>(), local.template ReinterpretCast<int8_t>(), 32);
+}
+DECLARE(half, 16)
+DECLARE(int4b_t, 32)
+void go(void* stream, GM_ADDR x, GM_ADDR y) {
+#define GO(T, N) NAME(T, N)<<<1, nullptr, stream>>>(x, y, N); copy_##T##_of_##N<<<1, nullptr, stream>>>(x, y, N);
+  GO(half, 16)
+}
+"""
+
+
+def test_entries_that_a_macro_names_are_found_and_launched(tmp_path: Path) -> None:
+    source = tmp_path / "stamped.cpp"
+    source.write_text(STAMPED)
+    x, y = np.arange(32, dtype=np.int8), np.zeros(32, np.int8)
+    mco.ascendc.build(source, entry="copy_half_of_16", soc="Ascend910B1")(1, x, y, 16)
+    np.testing.assert_array_equal(x, y)
+    y[:] = 0  # 32 elements of 4 bits begin one block of 32 bytes
+    kernel = mco.ascendc.build(source, entry="copy_int4b_t_of_32", soc="Ascend910B1")
+    kernel(1, x, y, 32)
+    np.testing.assert_array_equal(x, y)
+    with pytest.raises(AscendcError, match=r"ASSERT: false does not hold .*stamped\.cpp:14"):
+        kernel(1, x, y, 65)
+    with pytest.raises(AscendcBuildError, match=r"entry is none in .*stamped\.cpp; accepted: a __global__"):
+        mco.ascendc.build(source, soc="Ascend910B1")

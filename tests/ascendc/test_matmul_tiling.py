@@ -146,10 +146,17 @@ int main() {
   AscendC::SoftMaxGradTilingFunc(whole, 4, AscendC::GetSoftMaxGradMinTmpSize(whole, 4, false, false), tiling);
   printf("%d\n", tiling.get_srcM() == 7 && tiling.get_srcK() == 33 &&
                      AscendC::GetSoftMaxGradMaxTmpSize(whole, 4, false, false) >= 7 * 33 * 4);
+  AscendC::GetReduceSumMaxMinTmpSize(whole, ge::DT_FLOAT, AscendC::ReducePattern::AR, true, false, max, min);
+  printf("%d\n", max >= 7 * 33 * 4 && min && min <= max);
+  optiling::ConfusionTransposeTiling turn;
+  AscendC::GetTransposeTilingInfo(ge::Shape({2, 3, 32, 16}), 1024, 2, 1, turn);
+  printf("%u %u %u %u\n", turn.get_b(), turn.get_n(), turn.get_s(), turn.get_d());
+  AscendC::GetConfusionTransposeOnlyTilingInfo(ge::Shape({48, 16}), 1024, 2, turn);
+  printf("%u %u %u %u\n", turn.get_b(), turn.get_n(), turn.get_s(), turn.get_d());
 }
 """
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_sizes_that_host_sources_ask_for(tmp_path: Path) -> None:
-    assert told(tmp_path, SIZES) == ["2 8 1 0", *["1"] * 7]
+    assert told(tmp_path, SIZES) == ["2 8 1 0", *["1"] * 8, "2 3 32 16", "1 1 48 16"]

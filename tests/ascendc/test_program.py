@@ -53,6 +53,10 @@ def test_flags_of_a_users_own_build():
 
 def test_launches_become_calls_and_lines_stay():
     text = 'f(); // a<<<b>>>\nns::k<half, 2><<<n, nullptr,\n  s>>>(x, y);\nputs("<<<");\n'
+    pasted = "#define GO(T) copy_##T##_2<<<n, 0, s>>>(x) \\\n  NAME(T, 1)<<<n, 0, s>>>(x);\n"
+    assert rewrite.plain_launches(pasted) == (
+        "#define GO(T) MCO_ASC_LAUNCH((copy_##T##_2), n, 0, s)(x) \\\n  MCO_ASC_LAUNCH((NAME(T, 1)), n, 0, s)(x);\n"
+    )
     assert rewrite.plain_launches(text) == (
         'f(); // a<<<b>>>\nMCO_ASC_LAUNCH((ns::k<half, 2>), n, nullptr,\n  s)(x, y);\nputs("<<<");\n'
     )

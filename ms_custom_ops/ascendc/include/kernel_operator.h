@@ -19,6 +19,8 @@
 #include "mco/misc.h"
 #include "mco/builtin.h"
 #include "mco/library.h"
+#include "mco/reduce_pattern.h"
+#include "mco/transpose.h"
 #include "mco/fused.h"
 #include "mco/normal.h"
 #include "mco/softmax.h"

@@ -29,6 +29,9 @@ struct alignas(8) RmsNormTiling {
 struct alignas(8) TopkTiling {
   uint32_t tmpLocalSize, allDataSize, innerDataSize, outter, k;
 };
+struct alignas(8) ConfusionTransposeTiling {
+  uint32_t b, n, s, d;
+};
 struct alignas(8) PadTiling {
   uint32_t srcHeight, srcWidth, srcOriWidth;
 };
@@ -39,6 +42,7 @@ struct alignas(8) UnPadTiling {
 }  // namespace tiling
 }  // namespace AscendC
 
+using AscendC::tiling::ConfusionTransposeTiling;
 using AscendC::tiling::LayerNormTiling;
 using AscendC::tiling::PadTiling;
 using AscendC::tiling::RmsNormTiling;

@@ -69,11 +69,6 @@ MCO_ASC_NOT_YET(Gemm)
 MCO_ASC_NOT_YET(BroadCastVecToMM)
 MCO_ASC_NOT_YET(LoadDataWithStride)
 MCO_ASC_NOT_YET(SetLoadDataRepeat)
-MCO_ASC_NOT_YET(ReduceProd)
-MCO_ASC_NOT_YET(ReduceAll)
-MCO_ASC_NOT_YET(ReduceAny)
-MCO_ASC_NOT_YET(ReduceMean)
-MCO_ASC_NOT_YET(ReduceXorSum)
 #undef MCO_ASC_NOT_YET
 
 #define MCO_ASC_NEWER(NAME, OLDER) \

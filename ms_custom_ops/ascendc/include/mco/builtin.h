@@ -52,6 +52,9 @@ MCO_ASC_TEMPLATE(CompareScalar);
 MCO_ASC_TEMPLATE(GatherMask);
 MCO_ASC_TEMPLATE(ArithProgression);
 MCO_ASC_TEMPLATE(CreateVecIndex);
+#ifdef MCO_ASC_TEMPLATES  // further ones, as build() finds that a source calls them so
+MCO_ASC_TEMPLATES
+#endif
 #undef MCO_ASC_TEMPLATE
 
 }  // namespace mco_builtin

@@ -185,7 +185,9 @@ namespace AscendC {
 template <class T>
 inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, const uint32_t count,
                      mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::copy_count(where.of("DataCopy"), dst, src, mco_asc::bytes_for<T>(count));
+  // Of int4b_t a block that is begun is read: kernels of the chip read the 32 elements of a group so.
+  const int64_t rest = std::is_same<T, int4b_t>::value ? 31 : 0;
+  mco_asc::copy_count(where.of("DataCopy"), dst, src, mco_asc::bytes_for<T>(count) + rest);
 }
 template <class T>
 inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, const uint32_t count,

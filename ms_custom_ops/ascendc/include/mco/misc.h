@@ -40,6 +40,13 @@ inline Held hold(bool condition, const char* text, const char* file, int line) {
     ASSERT(condition);                 \
   } while (0)
 #endif
+// A case that a kernel does not handle, with what it says of it.
+#ifndef ASCENDC_REPORT_NOT_SUPPORT
+#define ASCENDC_REPORT_NOT_SUPPORT(condition, what) \
+  do {                                              \
+    ASSERT(condition);                              \
+  } while (0);
+#endif
 #ifndef PRINTF
 #define PRINTF(...) std::printf(__VA_ARGS__)
 #endif

@@ -278,6 +278,7 @@ constexpr uint64_t MASK_PLACEHOLDER = 0;
 constexpr uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
 constexpr int32_t REDUCE_MAX_REPEAT = 4095;
 constexpr int32_t TOTAL_UB_SIZE = 196608;
+constexpr int32_t TOTAL_VEC_LOCAL_SIZE = TOTAL_UB_SIZE - 8192;  // without what library calls use
 constexpr int32_t TOTAL_L1_SIZE = 524288;
 constexpr int32_t TOTAL_L0A_SIZE = 65536;
 constexpr int32_t TOTAL_L0B_SIZE = 65536;

@@ -228,6 +228,51 @@ inline uint32_t GetSelectWithBytesMaskMinTmpSize(const ge::Shape&, const ge::Sha
                                                  const uint32_t, const bool) {
   return mco_host_detail::kBlock;
 }
+// Along an axis.
+enum class ReducePattern : uint32_t { AR, RA };
+#define MCO_HOST_REDUCE(name)                                                                                     \
+  inline void Get##name##MaxMinTmpSize(const ge::Shape& shape, const ge::DataType type, ReducePattern, bool, bool, \
+                                       uint32_t& max, uint32_t& min) {                                            \
+    max = mco_host_detail::Bytes(shape, static_cast<uint32_t>(ge::GetSizeByDataType(type)));                      \
+    min = mco_host_detail::kBlock;                                                                                \
+  }
+MCO_HOST_REDUCE(ReduceSum)
+MCO_HOST_REDUCE(ReduceMean)
+MCO_HOST_REDUCE(ReduceProd)
+MCO_HOST_REDUCE(ReduceMax)
+MCO_HOST_REDUCE(ReduceMin)
+MCO_HOST_REDUCE(ReduceAny)
+MCO_HOST_REDUCE(ReduceAll)
+#undef MCO_HOST_REDUCE
+inline void GetReduceXorSumMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size, const bool, uint32_t& max,
+                                         uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
+}
+// The shape is [B, N, S, H/N], or [H, W] of a matrix.
+inline void GetTransposeMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size, const uint32_t, uint32_t& max,
+                                      uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
+}
+inline void GetTransposeTilingInfo(const ge::Shape& shape, const uint32_t, const uint32_t, const uint32_t,
+                                   optiling::ConfusionTransposeTiling& tiling) {
+  const size_t axes = shape.GetDimNum();
+  const auto size = [&](size_t from_last) {
+    return from_last < axes ? static_cast<uint32_t>(shape.GetDim(axes - 1 - from_last)) : 1;
+  };
+  tiling.set_b(size(3)), tiling.set_n(size(2)), tiling.set_s(size(1)), tiling.set_d(size(0));
+}
+inline void GetConfusionTransposeMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size, const uint32_t type,
+                                               uint32_t& max, uint32_t& min) {
+  GetTransposeMaxMinTmpSize(shape, type_size, type, max, min);
+}
+inline void GetConfusionTransposeTilingInfo(const ge::Shape& shape, const uint32_t size, const uint32_t type_size,
+                                            const uint32_t type, optiling::ConfusionTransposeTiling& tiling) {
+  GetTransposeTilingInfo(shape, size, type_size, type, tiling);
+}
+inline void GetConfusionTransposeOnlyTilingInfo(const ge::Shape& shape, const uint32_t size, const uint32_t type_size,
+                                                optiling::ConfusionTransposeTiling& tiling) {
+  GetTransposeTilingInfo(shape, size, type_size, 0, tiling);
+}
 // The gradient and the flash form ask for what the plain one does.
 #define MCO_HOST_SOFTMAX(form)                                                                           \
   inline uint32_t GetSoftMax##form##MaxTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool) { \
