@@ -46,6 +46,14 @@ def _check_call(shape, hidden_size, max_length, lengths):
         _refuse("lengths", f"of shape {tuple(lengths)}", f"({shape[0]},), the tokens of each sequence")
 
 
+def _kept_tokens(x: Any, lengths: Any) -> Any:
+    """x (B, S, ...) with zeros, whatever it held, from the length of each sequence on: 0 times NaN would reach the
+    gradient of every weight."""
+    tokens = ops.expand_dims(ops.cast(ops.arange(x.shape[1]), mstype.int32), 0)
+    inside = tokens < ops.expand_dims(ops.cast(ops.stop_gradient(lengths), mstype.int32), 1)
+    return ops.where(ops.expand_dims(inside, 2), x, ops.zeros_like(x))
+
+
 def _rms_norm(x: Any, weight: Any, epsilon: float) -> Any:
     return x * ops.rsqrt(ops.square(x).mean(-1, keep_dims=True) + epsilon) * weight
 
@@ -249,6 +257,8 @@ class SparseMLA(OwnPrecision):
         batch, tokens, _ = x.shape
         given = x.dtype
         x = ops.cast(x, self.w_dq.dtype)
+        if lengths is not None:
+            x = _kept_tokens(x, lengths)
         q_latent, kv_latent, key_rope = self.latents(x)
         nope, query_rope = self.queries(q_latent)
         query = ops.cast(_heads_matmul(nope, self.w_uk), self.kind)
@@ -288,4 +298,6 @@ class SparseMLA(OwnPrecision):
         rows = batch * tokens if lengths is None else ops.maximum(ops.cast(lengths.sum(), mstype.float32), 1.0)
         heads = _heads_matmul(ops.cast(out, self.w_uv.dtype), self.w_uv)
         result = ops.matmul(heads.reshape(batch, tokens, self.num_heads * self.v_dim), self.w_o)
+        if lengths is not None:  # what an output gradient holds there reaches no weight either
+            result = _kept_tokens(result, lengths)
         return ops.cast(result, given), loss / rows

@@ -46,6 +46,7 @@ class BuildMixin:
             raise b.fail(TikError, "BuildCCE", "config", type(config).__name__, "a dict with string keys")
         ins, outs = self._arguments("inputs", inputs), self._arguments("outputs", outputs)
         table = self._arguments("flowtable", flowtable)
+        self._keep_constants({id(a.storage) for a in (*ins, *outs, *table) if isinstance(a, Tensor)})
         self._check_arguments(ins, outs, table)
         program = b.program
         if b.cmpmask is not None and b.cmpmask.storage.used and not self.programs:
@@ -140,6 +141,13 @@ class BuildMixin:
             )
         self._check_unlisted(names)
 
+    def _keep_constants(self, listed: set[int]) -> None:
+        """A GM tensor with a value of its own that is no argument: a workspace that starts with it."""
+        for storage in self._b.frames[0].storages:
+            buffer = storage.buffer
+            if buffer.scope == ir.GM and buffer.init_value is not None and id(storage) not in listed:
+                storage.is_workspace, buffer.kind = True, "workspace"
+
     def _check_unlisted(self, names: dict[int, str]) -> None:
         b = self._b
         lost = [s for s in b.frames[0].storages if s.buffer.scope == ir.GM and s.used and id(s.buffer) not in names]
@@ -149,5 +157,5 @@ class BuildMixin:
                 "BuildCCE",
                 "GM tensors used but not listed",
                 ", ".join(f"{s.buffer.name} (created at {s.location})" for s in lost),
-                "every GM tensor in inputs or outputs, or made with is_workspace=True",
+                "every GM tensor in inputs or outputs, or made with is_workspace=True or an init_value",
             )

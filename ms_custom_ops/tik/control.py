@@ -120,6 +120,10 @@ class ControlMixin:
                 "for_range: a second loop with block_num; accepted: one multi-core loop per kernel", user_location()
             )
 
+    def new_scope(self) -> Scope:
+        """new_stmt_scope under the name that older kernels have for it."""
+        return self.new_stmt_scope()
+
     def new_stmt_scope(self, disable_sync: bool = False) -> Scope:
         """A scope whose tensors and scalars end with it; ``disable_sync`` allows set_flag, wait_flag and
         barriers."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ms_custom_ops.errors import TikError, TikOverflowError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
-from ms_custom_ops.program.expr import const
+from ms_custom_ops.program.expr import cast, const
 from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, VECTOR_BYTES
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
@@ -55,7 +55,7 @@ class _Half(NamedTuple):
     """Lanes that one float32 instruction covers: canonical mask and first lane."""
 
     kind: int
-    low: int
+    low: Any
     high: int
     lane: int
 
@@ -73,7 +73,7 @@ def _halves(mask: Mask, dtype: str) -> list[_Half]:
 class _Steps:
     """Emits float32 instructions over the repeats of a call."""
 
-    def __init__(self, b: Builder, half: _Half, repeat: int, loc: int):
+    def __init__(self, b: Builder, half: _Half, repeat: Any, loc: int):
         self._b = b
         self._half = half
         self.repeat = repeat
@@ -100,7 +100,8 @@ class _Steps:
 
 def _emit_half(run: _Steps, spread: _Steps, target: _Vector, source: _Vector, parts: list[_Vector], steps: Any) -> None:
     """The steps of 64 lanes: ``run`` has the repeats of src, ``spread`` those of dst."""
-    once = run.repeat != spread.repeat
+    known = run.repeat.__class__ is int and spread.repeat.__class__ is int
+    once = run.repeat != spread.repeat if known else run.repeat is not spread.repeat
     if source.dtype == "float32" and not once:
         steps(run, target, source, parts)
         return
@@ -119,17 +120,33 @@ def _emit_half(run: _Steps, spread: _Steps, target: _Vector, source: _Vector, pa
 
 def newton_repeats(
     b: Builder, api: str, mask: Any, size: int, repeat: Any, dst_rep: Any, src_rep: Any
-) -> tuple[Mask, int, list[int]]:
-    """Mask, repeats and repeat strides of dst and src for elements of ``size`` bytes; TikError unless all are known
-    while tracing and the repeats of src lie apart."""
+) -> tuple[Mask, Any, list[int]]:
+    """Mask, repeats and repeat strides of dst and src for elements of ``size`` bytes. The repeats may be known only at
+    run time, and with float32 the number of lanes; TikError for other masks and strides of that kind, and unless the
+    repeats of src lie apart."""
     m = mask_of(mask, VECTOR_BYTES // size, api)
     r = ranged(repeat, api, "repeat_times", 1, MAX_REPEAT)
     reps = [ranged(v, api, n, 0, 255) for v, n in ((dst_rep, "dst_rep_stride"), (src_rep, "src_rep_stride"))]
-    if m.lanes is None or any(v.__class__ is not int for v in (r, *reps)):
-        raise b.fail(TikError, api, "mask, repeat_times and strides", "known only at run time", "Python ints")
-    if 0 < reps[1] < VECTOR_BYTES // BLOCK_BYTES and r > 1:
+    if any(v.__class__ is not int for v in reps):
+        raise b.fail(TikError, api, "repeat strides", "known only at run time", "Python ints")
+    if m.lanes is None and not (m.kind == MASK_COUNT and size == _SINGLE):
+        accepted = "Python ints (a Scalar as the number of lanes of float32)"
+        raise b.fail(TikError, api, "mask", "known only at run time", accepted)
+    if 0 < reps[1] < VECTOR_BYTES // BLOCK_BYTES and (r.__class__ is not int or r > 1):
         raise b.fail(TikError, api, "src_rep_stride", reps[1], "0, 8..255 (repeats of src that are apart)")
     return m, r, reps
+
+
+def span_of(m: Mask, r: Any, rep: int, size: int) -> Any:
+    """Elements of the whole blocks that a source spans with ``r`` repeats ``rep`` blocks apart; an expression of what
+    is known only at run time."""
+    per_block = BLOCK_BYTES // size
+    lanes, repeats = (x if x.__class__ is int else cast(x, "int64") for x in (_lanes(m), r))
+    return ((repeats - 1) * rep + (lanes + per_block - 1) // per_block) * per_block
+
+
+def _lanes(m: Mask) -> Any:
+    return m.low if m.lanes is None else m.lanes
 
 
 class HighPrecisionMixin:
@@ -210,9 +227,8 @@ class HighPrecisionMixin:
             raise b.fail(TikError, api, "dtype of work_tensor", work.dtype, "float32")
         size = SIZE[src.dtype]
         m, r, reps = newton_repeats(b, api, mask, size, repeat, dst_rep, src_rep)
-        assert m.lanes is not None  # newton_repeats has refused a mask that is known only at run time
-        need = self._check_newton(api, dst, src, work, m.lanes, r, reps)
-        ext = -(-need // BLOCK_BYTES) * BLOCK_BYTES // size
+        self._check_newton(api, dst, src, work, m, r, reps)
+        ext = span_of(m, r, reps[1], size)
         self._check_newton_work(api, work, factors[src.dtype] * ext)
         # Scratch has a row per repeat unless src repeats one row: then the steps run on that row once.
         inner = r if reps[1] else 1
@@ -226,11 +242,9 @@ class HighPrecisionMixin:
         for half in _halves(m, src.dtype):
             _emit_half(_Steps(b, half, inner, loc), _Steps(b, half, r, loc), target, source, parts, steps)
 
-    def _check_newton(
-        self, api: str, dst: Tensor, src: Tensor, work: Tensor, lanes: int, r: int, reps: list[int]
-    ) -> int:
-        """Bytes that src spans."""
-        size = SIZE[src.dtype]
+    def _check_newton(self, api: str, dst: Tensor, src: Tensor, work: Tensor, m: Mask, r: Any, reps: list[int]) -> None:
+        """Of lanes and repeats that are known only at run time one counts here; the engine sees the rest."""
+        size, lanes, r = SIZE[src.dtype], m.lanes or 1, r if r.__class__ is int else 1
         need = vector_need(lanes, r, BLOCK_BYTES, reps[1] * BLOCK_BYTES, size)
         for t, name in ((dst, "dst"), (src, "src"), (work, "work_tensor")):
             check_scope(self._b, t, api, name, VECTOR_SCOPES)
@@ -242,7 +256,6 @@ class HighPrecisionMixin:
         for k, (t, name, length) in enumerate(spans):
             for other, other_name, other_length in spans[k + 1 :]:
                 self._check_newton_apart(api, t, name, length, other, other_name, other_length)
-        return need
 
     def _check_newton_apart(
         self, api: str, t: Tensor, name: str, length: Any, other: Tensor, other_name: str, other_length: Any
@@ -261,9 +274,9 @@ class HighPrecisionMixin:
                 f"bytes apart from {other_name}, {second}..{second + other_length - 1}",
             )
 
-    def _check_newton_work(self, api: str, work: Tensor, need: int) -> None:
+    def _check_newton_work(self, api: str, work: Tensor, need: Any) -> None:
         left = work.bytes_left()
-        if left is not None and left < need * _SINGLE:
+        if left is not None and need.__class__ is int and left < need * _SINGLE:
             raise TikOverflowError(
                 f"{api}: work_tensor ({work.name}) is too small: elements needed {need}, elements "
                 f"given {left // _SINGLE}",

@@ -15,7 +15,7 @@ from ms_custom_ops.program.isa import BLOCK_BYTES, VECTOR_BYTES
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_same_dtype
-from ms_custom_ops.tik.high_precision import _emit_half, _halves, _Steps, _Vector, newton_repeats
+from ms_custom_ops.tik.high_precision import _emit_half, _halves, _Steps, _Vector, newton_repeats, span_of
 from ms_custom_ops.where import user_location
 
 # Elements of work_tensor per element that src spans, and the float32 parts used of it.
@@ -102,10 +102,10 @@ class HalfPrecisionMixin:
         require(b, api, api, SHORT[src.dtype], src.dtype)
         size = SIZE[src.dtype]
         m, r, reps = newton_repeats(b, api, mask, size, repeat, dst_rep, src_rep)
-        need = self._check_newton(api, dst, src, work, m.lanes, r, reps)
-        ext = -(-need // BLOCK_BYTES) * BLOCK_BYTES // size
+        self._check_newton(api, dst, src, work, m, r, reps)
+        ext = span_of(m, r, reps[1], size)
         left = work.bytes_left()
-        if left is not None and left < factor * ext * size:
+        if left is not None and ext.__class__ is int and left < factor * ext * size:
             raise TikOverflowError(
                 f"{api}: work_tensor ({work.name}) is too small: elements needed {factor * ext}, elements given "
                 f"{left // size}",

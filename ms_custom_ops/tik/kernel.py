@@ -6,6 +6,8 @@ from __future__ import annotations
 import contextvars
 from typing import Any
 
+import numpy as np
+
 from ms_custom_ops.errors import TikError, TikScopeError, TikSupportError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, SIZE
@@ -42,7 +44,14 @@ from ms_custom_ops.tik.reduce import ReduceMixin
 from ms_custom_ops.tik.reduce_all import ReduceAllMixin
 from ms_custom_ops.tik.refused import REFUSED
 from ms_custom_ops.tik.registers import RegisterMixin
-from ms_custom_ops.tik.scalar import DEFAULT_SCALAR, SCALAR_DTYPES, InputScalar, Scalar, ScalarArray
+from ms_custom_ops.tik.scalar import (
+    DEFAULT_INPUT_SCALAR,
+    DEFAULT_SCALAR,
+    SCALAR_DTYPES,
+    InputScalar,
+    Scalar,
+    ScalarArray,
+)
 from ms_custom_ops.tik.scopes import IR_SCOPE
 from ms_custom_ops.tik.shape import ShapeMixin
 from ms_custom_ops.tik.sort import SortMixin
@@ -227,6 +236,10 @@ class Tik(
                 "for_range, if_scope and new_stmt_scope",
                 user_location(),
             )
+        if init_value is not None and not isinstance(init_value, (bool, int, float, np.number)):
+            given = f"a {type(init_value).__name__}"
+            accepted = "one number for all elements (values that differ: an input of the kernel)"
+            raise b.fail(TikError, api, "init_value", given, accepted)
         if init_value is not None and (size < 0 or product(dims) > MAX_INIT_ELEMENTS):
             raise b.fail(
                 TikError,
@@ -271,9 +284,12 @@ class Tik(
             array.set_as(init_value)
         return array
 
-    def InputScalar(self, dtype="int64", name="input_scalar"):
-        """A read-only kernel parameter."""
+    def InputScalar(self, dtype="int64", name=DEFAULT_INPUT_SCALAR):
+        """A read-only kernel parameter; those without a name of their own are numbered from the second one on."""
         self._scalar_dtype("InputScalar", dtype)
+        if name == DEFAULT_INPUT_SCALAR:
+            before = sum(r.kind == "input" and r.name.startswith(name) for r in self._b.program.registers)
+            name = f"{name}_{before}" if before else name
         return InputScalar(self._b, dtype, name, "input")
 
     def _scalar_dtype(self, api: str, dtype: Any) -> None:

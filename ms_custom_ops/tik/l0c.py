@@ -227,16 +227,16 @@ class L0cMixin:
     # ---- broadcast ----
     def broadcast_ub_to_l0c(self, dst, src, nburst, burst_len, *strides):
         """Rows of 16 elements of UB, each over the 16 rows of a fractal of L0C: ``nburst`` bursts of
-        ``burst_len`` rows. ``strides``: gaps of dst in fractals, of src in 32 bytes (0, 0 if left out)."""
+        ``burst_len`` rows. ``strides``: gaps of src in 32 bytes, then of dst in fractals (0, 0 if left out)."""
         api = "broadcast_ub_to_l0c"
         if self._b.dead:
             return
         if len(strides) not in (0, 2):
-            raise self._b.fail(TikError, api, "strides", strides, "dst_stride, src_stride, or none")
+            raise self._b.fail(TikError, api, "strides", strides, "src_stride, dst_stride, or none")
         dst, src = self._broadcast_operands(api, dst, src)
         require(self._b, api, "broadcast_ub_to_cc", SHORT[dst.dtype], dst.dtype)
         check_same_dtype(self._b, api, dst, src)
-        gaps = strides or (0, 0)
+        gaps = strides[::-1] or (0, 0)
         rows = ranged(burst_len, api, "burst_len", 1, 255)
         self._broadcast(api, dst, src, nburst, (rows, 1), gaps, 255)
 

@@ -11,8 +11,8 @@ REFUSED: dict[str, str] = {
     "instead: conv2d, or load3dv1 and mmad per channel block",
     "block_barrier_all": "no chip of this package has it (newer architectures have); instead: block_barrier",
     "subblock_group_barrier": "no chip of this package has it (newer architectures have); instead: block_barrier",
-    "call_module": "it calls the precompiled modules of CANN, which are no part of a kernel's source; instead: write "
-    "the function with vector instructions",
+    "call_module": "it inlines a function of CANN's DSL (a compute and its schedule), which CANN alone can lower; "
+    "instead: write the function with TIK instructions",
     "gen_cfg": "it writes a configuration of CANN's simulator; instead: tikdb.start_debug, or ms_custom_ops.run",
     "run_ops": "it runs a kernel on a device through CANN; instead: tikdb.start_debug, or ms_custom_ops.run",
     "StartProfiling": "it runs a kernel on CANN's simulator; instead: ms_custom_ops.run",

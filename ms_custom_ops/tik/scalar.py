@@ -31,6 +31,7 @@ SCALAR_DTYPES = (
 )
 # The default of the argument `name`.
 DEFAULT_SCALAR = "reg_buf"
+DEFAULT_INPUT_SCALAR = "input_scalar"
 GM_SCALAR_FAMILIES = ("910B",)
 
 

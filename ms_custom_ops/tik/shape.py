@@ -8,6 +8,7 @@ from typing import Any
 from ms_custom_ops.errors import TikError, TikSupportError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import Expr
 from ms_custom_ops.program.isa import BLOCK_BYTES
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
@@ -124,6 +125,9 @@ class ShapeMixin:
             "stretch_info": stretch_info,
             "raw_info": raw_info,
         }
+        for name, value in (*off.items(), ("input_format", input_format)):
+            if isinstance(value, Expr):
+                raise b.fail(TikSupportError, api, name, "known only at run time", "a value known while tracing")
         for name, value in off.items():
             if value not in (None, 0, False, {}, []):
                 raise b.fail(TikSupportError, api, name, value, "None or 0 (crop and swap alone are supported)")

@@ -335,6 +335,7 @@ class FlashAttentionBackward(AttentionKernel):
         gm, start = self._slice_at("d_real_shift", head, q0, k0)
         count, blocks = rows * CUBE_BLOCK, CUBE_BLOCK // F32_BLOCK
         if self.call["d_real_shift"].shape[2] > 1 or self.problem.q_len == 1:
+            v.adds(b["scores"], b["scores"], 0.0, rows * columns)  # -0 of what no row sees is 0, as isolation gives
             stride = self.problem.kv_padded // F32_BLOCK - blocks
             for n1 in range(columns // CUBE_BLOCK):
                 self.tik.data_move(gm[start + n1 * CUBE_BLOCK], b["scores"][n1 * count], 0, height, blocks, 0, stride)

@@ -371,7 +371,7 @@ CASES = [
     Case(
         "broadcast-strides",
         lambda k: k.t.broadcast_ub_to_l0c(k.c0, k.f, 1, 1, 0),
-        ("broadcast_ub_to_l0c: strides is (0,)", "dst_stride, src_stride"),
+        ("broadcast_ub_to_l0c: strides is (0,)", "src_stride, dst_stride"),
     ),
     Case("broadcast-dtype", lambda k: k.t.broadcast_ub_to_l0c(k.c0, k.u, 1, 1), ("dtype of src is float16", "float32")),
     Case(
@@ -448,6 +448,12 @@ CASES = [
         "image-function",
         lambda k: _image(k, csc_info={"csc_switch": 1}),
         ("load_image: csc_info", "crop and swap"),
+        TikSupportError,
+    ),
+    Case(
+        "image-function-at-run-time",
+        lambda k: _image(k, function_switch=k.s),
+        ("load_image: function_switch is known only at run time", "known while tracing"),
         TikSupportError,
     ),
     Case(

@@ -375,7 +375,12 @@ CASES = [
     Case(
         "newton-dynamic",
         lambda k: k.t.vec_rec_high_preci(k.s, k.u, k.v, k.f, 2, 8, 8),
-        ("vec_rec_high_preci: mask, repeat_times and strides", "Python ints"),
+        ("vec_rec_high_preci: mask is known only at run time", "Python ints", "lanes of float32"),
+    ),
+    Case(
+        "newton-dynamic-stride",
+        lambda k: k.t.vec_rec_high_preci(64, k.u, k.v, k.f, 2, k.s, 8),
+        ("vec_rec_high_preci: repeat strides is known only at run time", "Python ints"),
     ),
     Case(
         "newton-stride",
@@ -416,7 +421,7 @@ CASES = [
     Case(
         "refused",
         lambda k: k.t.call_module(None),
-        ("call_module: it calls the precompiled modules of CANN", "instead"),
+        ("call_module: it inlines a function of CANN's DSL", "instead"),
         TikSupportError,
     ),
     Case("error-level", lambda k: tik.Tik(err_msg_level=2), ("Tik: err_msg_level is 2", "0, 1")),

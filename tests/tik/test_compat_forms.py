@@ -237,6 +237,48 @@ def test_flowtable_scalars_and_tensors() -> None:
     np.testing.assert_array_equal(y, x + x)
 
 
+def test_a_constant_in_gm_that_is_no_argument() -> None:
+    """A GM tensor with init_value is none of the kernel's arguments unless BuildCCE lists it."""
+    from tbe import tik
+
+    def kernel(listed: bool) -> Any:
+        t = tik.Tik()
+        x, y = (t.Tensor("float16", (COUNT,), name=name, scope=tik.scope_gm) for name in "xy")
+        ones = t.Tensor("float16", (COUNT,), name="ones", scope=tik.scope_gm, init_value=1.5)
+        a, b = (t.Tensor("float16", (COUNT,), name=name, scope=tik.scope_ubuf) for name in "ab")
+        for ub, gm in ((a, x), (b, ones)):
+            t.data_move(ub, gm, 0, 1, COUNT // 16, 0, 0)
+        t.vec_add(COUNT, a, a, b, 1, 8, 8, 8)
+        t.data_move(y, a, 0, 1, COUNT // 16, 0, 0)
+        return t.BuildCCE("constants", [x, ones] if listed else [x], [y])
+
+    x = np.arange(COUNT, dtype=np.float16)
+    program = trace(kernel, False, soc="Ascend910A")
+    assert len(program.inputs) == 1 and len(program.workspaces) == 1
+    for run in (engine.run, lambda *args: engine.run(*args, "reference")):
+        (y,) = run(program, {"x": x})
+        np.testing.assert_array_equal(y, x + np.float16(1.5))
+    assert len(trace(kernel, True, soc="Ascend910A").inputs) == 2
+
+
+def test_input_scalars_without_a_name() -> None:
+    from tbe import tik
+
+    def kernel() -> Any:
+        t = tik.Tik()
+        x, y = (t.Tensor("float16", (COUNT,), name=name, scope=tik.scope_gm) for name in "xy")
+        first, second = t.InputScalar("int32"), t.InputScalar(dtype="int32")
+        with t.new_scope():
+            a = t.Tensor("float16", (COUNT,), name="a", scope=tik.scope_ubuf)
+            t.vec_dup(COUNT, a, first - second, 1, 8)
+            t.data_move(y, a, 0, 1, COUNT // 16, 0, 0)
+        return t.BuildCCE("scalars", [x, first, second], [y])
+
+    program = trace(kernel, soc="Ascend910A")
+    (y,) = engine.run(program, {"x": np.zeros(COUNT, np.float16), "input_scalar": 9, "input_scalar_1": 2})
+    assert (y == 7).all()
+
+
 def test_trace_takes_an_operator_as_it_is() -> None:
     """Dict arguments, a kernel_name default, checks by decorator, the chip set for the call only."""
     from tbe import tik

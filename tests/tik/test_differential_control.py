@@ -131,6 +131,35 @@ def test_newton_high_precision(api, power, dtype, factor, mask, repeat, soc):
     assert (y[~on] == GUARD).all()
 
 
+@pytest.mark.parametrize("soc", ["Ascend310", "Ascend910B1"])
+@pytest.mark.parametrize("rep", [0, 8], ids=["one row for all repeats", "rows"])
+@pytest.mark.parametrize("api, power", [("vec_rsqrt_high_preci", -0.5), ("vec_rec_high_preci", -1.0)])
+@pytest.mark.parametrize("dtype, lanes", [("float16", 128), ("float32", 64), ("float32", 33)])
+def test_newton_of_repeats_known_at_run_time(api, power, dtype, lanes, rep, soc):
+    """Repeats, and lanes of float32, from a register."""
+    row, repeats = lanes_of(dtype), 3
+
+    def body(t, k):
+        r, mask = t.Scalar("int32", "r"), t.Scalar("int32", "mask")
+        r.set_as(k.n[0])
+        mask.set_as(k.n[1])
+        getattr(t, api)(lanes if dtype == "float16" else mask, k.y, k.x, k.w, r, 8, rep)
+
+    x = np.exp(np.random.default_rng(14).uniform(-4, 4, repeats * row)).astype(dtype)
+    for count in (1, repeats):
+        y = run_kernel(
+            body,
+            {"x": x, "n": np.array([count, lanes, 0, 0, 0, 0, 0, 0], np.int32)},
+            {"y": (dtype, repeats * row), "w": ("float32", 6 * repeats * row)},
+            soc,
+            ulp=4,
+        )["y"].reshape(repeats, row)
+        rows = x.reshape(repeats, row)[:count, :lanes].astype(np.float64)
+        wanted = (rows if rep else np.tile(rows[:1], (count, 1))) ** power
+        np.testing.assert_allclose(y[:count, :lanes], wanted, rtol=1e-3 if dtype == "float16" else 1e-6)
+        assert (y[count:] == GUARD).all() and (y[:, lanes:] == GUARD).all()
+
+
 def test_conditions_views_and_return():
     def body(t, k):
         a = t.Scalar("int32", "a")

@@ -137,6 +137,23 @@ def test_broadcasts_into_l0c():
     np.testing.assert_array_equal(many, np.broadcast_to(rows[0].astype(np.float32), (3, 16, 16)))
 
 
+def test_strides_of_a_broadcast_are_of_src_then_of_dst():
+    """A row of biases over the columns of a product [N1, M1, 16, 16]: M1 - 1 fractals lie between its blocks."""
+    rows = np.arange(48, dtype=np.float32).reshape(3, 16)
+
+    def body(t: tik.Tik, ins: list, outs: list) -> None:
+        ub, back = local(t, tik.scope_ubuf, "ub", ins[0]), local(t, tik.scope_ubuf, "back", outs[0])
+        move(t, ub, ins[0])
+        a = t.Tensor("float32", (3, 2, 16, 16), tik.scope_cc, "a")
+        with t.for_range(0, 2) as m1:
+            t.broadcast_ub_to_l0c(a[0, m1, 0, 0], ub, 3, 1, 0, 1)
+        t.data_move(back, a, 0, 1, 6, 0, 0)
+        move(t, outs[0], back)
+
+    (got,) = run(body, [rows], [((3, 2, 16, 16), "float32")])
+    np.testing.assert_array_equal(got, np.broadcast_to(rows[:, None, None], (3, 2, 16, 16)))
+
+
 @pytest.mark.parametrize("soc", ["Ascend310P3", "Ascend910B1"])
 def test_fixpipe_parameters(soc):
     """int32 product, bias, dequantization per column, addition."""
