@@ -14,6 +14,8 @@ from ms_custom_ops.program.isa import ISA, PIPES, UnknownRouteError
 SCALAR = "S"
 MODES = frozenset(("set_flag", "wait_flag", "pipe_barrier", "block_barrier", "set_mode", "set_atomic_add"))
 """Instructions that move nothing."""
+TILED = frozenset(("matmul", "conv2d"))
+"""Products that load the tiles of their operands themselves: L1 is read by the pipe that fills L0A and L0B."""
 _CORES = {"PIPE_V": VECTOR, "PIPE_MTE3": VECTOR, "PIPE_M": CUBE, "PIPE_MTE1": CUBE, "PIPE_FIX": CUBE}
 _PIPES = {number: name for name, number in PIPES.items()}
 
@@ -98,10 +100,11 @@ class Accesses:
             if high <= low:
                 continue
             memory = ref.buffer.index if ref.buffer.scope == ir.GM else ref.buffer.scope
+            who = (actor[0], "MTE1") if s.op in TILED and ref.buffer.scope == ir.L1 else actor
             if row.reads(k, s.attrs):
-                found.append(Touch(actor, memory, low, high, False))
+                found.append(Touch(who, memory, low, high, False))
             if row.writes(k):
-                found.append(Touch(actor, memory, low, high, True))
+                found.append(Touch(who, memory, low, high, True))
         return found
 
     def _scalar(self, s: ir.Load | ir.Store, writes: bool) -> Touch:

@@ -5,34 +5,32 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ms_custom_ops.exporter import calls_other, calls_vector
+from ms_custom_ops.exporter import calls_cube, calls_other, calls_vector
 from ms_custom_ops.exporter.context import Use
 from ms_custom_ops.exporter.cores import Flag, registers_of
 from ms_custom_ops.exporter.errors import refuse
 from ms_custom_ops.exporter.expressions import CPP, NoCppError, Writer
 from ms_custom_ops.exporter.instead import INSTEAD
+from ms_custom_ops.exporter.places import Places, byte_of
+from ms_custom_ops.exporter.runs import write_series, write_table
 from ms_custom_ops.exporter.scopes import Declarations, Names
-from ms_custom_ops.exporter.series import COUNTER, series, stores
 from ms_custom_ops.program import ir
-from ms_custom_ops.program.dtypes import SIZE
-from ms_custom_ops.program.expr import Expr
+from ms_custom_ops.program.dtypes import FLOATS, SIZE
+from ms_custom_ops.program.expr import Expr, binary
 from ms_custom_ops.program.isa import ISA
 
-CALLS = {**calls_vector.CALLS, **calls_other.CALLS}
-ROOM = {ir.UB: "ubBuf", ir.L1: "l1Buf", ir.L0A: "l0aBuf", ir.L0B: "l0bBuf", ir.L0C: "l0cBuf"}
-"""Name of the TBuf that holds all tensors of a memory."""
-_WIDTH, _TEXT = 120, 46
+CALLS = {**calls_vector.CALLS, **calls_cube.CALLS, **calls_other.CALLS}
+_TEXT = 46
 _FLAG_WIDTH = 160  # of a line of flags: statements with the kernel's line beside them are as long
 _FLAGS = re.compile(r"(?:(?:CrossCore)?(?:Set|Wait)Flag(?:<[^>]*>)?\([^()]*\);\s*)+")
-_KEPT, _MERGED = 0, 8  # bytes of the special register: what vreduce kept, what vmrgsort took of each list
 
 
 class Body:
-    """Writes one part. ``globals_``: C++ names of tensors in GM by (buffer, dtype), filled on the way."""
+    """Writes one part: ``lines``, and ``head``, what goes before them."""
 
     def __init__(self, program: ir.Program, statements: list, core: str, names: Names, helpers: set[str],
                  inputs: dict[int, str], mixed: bool):  # fmt: skip
@@ -40,36 +38,13 @@ class Body:
         self.statements = statements
         self.declarations = Declarations(statements, inputs)
         self.registers: dict[int, str] = dict(inputs)
-        self.locals: dict[int, str] = {}
-        self.globals: dict[tuple[int, str], str] = {}
-        self.special: dict[int, str] = {}  # byte of the special register -> variable
+        self.places = Places(program, statements, names)
         self.writer = Writer(lambda r: self.registers[r], helpers)
         self.copies: dict[int, str] = {}  # register of a loop -> the variable that says which copy a round has
         self.turns: list[int] = []
         self.lines: list[str] = []
-        self.head: list[str] = []
+        self.head = self.places.head
         self.depth = 1
-        self._watch_special()
-
-    def _watch_special(self) -> None:
-        """Variables of the special register, which the Program reads as memory."""
-        read = [s.ref for s in ir.walk(self.statements) if isinstance(s, ir.Load) and s.ref.buffer.scope == ir.SMASK]
-        places = {_byte_of(ref) for ref in read}
-        if any(isinstance(s, ir.Instr) and s.op == "vreduce" for s in ir.walk(self.statements)):
-            self.special[_KEPT] = self.names.take("kept")
-            self.head.append(f"uint64_t {self.special[_KEPT]} = 0;")
-        if any(p is not None and p >= _MERGED for p in places):
-            for i in range(4):
-                self.special[_MERGED + 2 * i] = self.names.take(f"merged{i}")
-                self.head.append(f"uint16_t {self.special[_MERGED + 2 * i]} = 0;")
-
-    def kept(self) -> str:
-        """The variable that GatherMask writes."""
-        return self.special[_KEPT]
-
-    def merged(self) -> list[str]:
-        """Those that MrgSort's counts go to; none where nothing reads them."""
-        return [name for place, name in self.special.items() if place >= _MERGED]
 
     def write(self) -> None:
         """Fills ``lines`` and ``head``."""
@@ -102,13 +77,13 @@ class Body:
                 self.put(f"{CPP[r.dtype]} {self.registers[register]};")
         index = 0
         while index < len(body):
-            index = self._table(body, index) or self._rolled(body, index) or self._one(body, index)
+            index = write_table(self, body, index) or write_series(self, body, index) or self._one(body, index)
 
     def _one(self, body: list, index: int) -> int:
-        self._told(body[index], self.statement)
+        self.told(body[index], self.statement)
         return index + 1
 
-    def _told(self, s: Any, write: Callable[[Any], None]) -> None:
+    def told(self, s: Any, write: Callable[[Any], None]) -> None:
         """Writes a statement; an expression without C++ is refused with its line."""
         try:
             write(s)
@@ -226,14 +201,34 @@ class Body:
     def _loaded(self, s: ir.Load, dtype: str) -> str:
         ref = s.ref
         if ref.buffer.scope == ir.SMASK:
-            place = _byte_of(ref)
-            if place not in self.special:
+            place = byte_of(ref)
+            if place not in self.places.special:
                 raise refuse(self.program, s, "tensor", ref.buffer.name, "what vreduce or vmrgsort wrote")
-            return f"{CPP[dtype]}({self.special[place]})"
+            return f"{CPP[dtype]}({self.places.special[place]})"
+        if SIZE[dtype] > SIZE[ref.dtype] and not _on_grid(ref, SIZE[dtype]):
+            return self._joined(s, dtype)
         tensor, index = self._element(s, dtype)
+        self._refresh(ref, tensor, dtype)
+        return f"{tensor}.GetValue({index})"
+
+    def _refresh(self, ref: ir.Ref, tensor: str, dtype: str) -> None:
+        """What other cores may have written is read from GM."""
         if ref.buffer.scope == ir.GM and ref.buffer.index not in self.program.inputs:
             self.put(f"DataCacheCleanAndInvalid<{CPP[dtype]}, CacheLine::ENTIRE_DATA_CACHE>({tensor});")
-        return f"{tensor}.GetValue({index})"
+
+    def _joined(self, s: ir.Load, dtype: str) -> str:
+        """A number that lies across elements: the scalar unit reads a number at multiples of its size."""
+        ref, size = s.ref, SIZE[s.ref.dtype]
+        if dtype in FLOATS:
+            raise refuse(self.program, s, "dtype", f"{ref.dtype} read as {dtype}", "dtypes of one width")
+        narrow, wide = f"uint{8 * size}", f"uint{8 * SIZE[dtype]}"
+        tensor = self._reached(s, narrow)
+        self._refresh(ref, tensor, narrow)
+        count = SIZE[dtype] // size
+        places = [self.writer.text(binary("+", ref.offset, k) if k else ref.offset) for k in range(count)]
+        parts = [f"{CPP[wide]}({tensor}.GetValue({place}))" for place in places]
+        joined = " | ".join(part if not k else f"({part} << {8 * size * k})" for k, part in enumerate(parts))
+        return joined if dtype == wide and SIZE[dtype] > 2 else f"{CPP[dtype]}({joined})"
 
     def store(self, s: ir.Store) -> None:
         tensor, index = self._element(s, s.ref.dtype)
@@ -243,45 +238,23 @@ class Body:
 
     def _element(self, s: ir.Load | ir.Store, dtype: str) -> tuple[str, str]:
         """Tensor and index of an element."""
-        ref = s.ref
-        if ref.buffer.scope not in (ir.UB, ir.GM):
-            raise refuse(self.program, s, "memory", ref.buffer.scope, "UB or GM: the scalar unit reaches no other")
-        index: Any = ref.offset
-        unit, size = SIZE[ref.dtype], SIZE[dtype]
-        if unit != size:
-            known = index if isinstance(index, int) else index.eval_value()
-            if known is None or known * unit % size:
-                raise refuse(self.program, s, "dtype", f"{ref.dtype} read as {dtype}", "dtypes of one width")
-            index = int(known) * unit // size
-        return self.tensor(ref.buffer, dtype), self.writer.text(index)
+        ref, index, unit, size = s.ref, s.ref.offset, SIZE[s.ref.dtype], SIZE[dtype]
+        if unit > size:
+            index = binary("*", index, unit // size)
+        elif unit < size:
+            index = int(byte_of(ref) or 0) // size
+        return self._reached(s, dtype), self.writer.text(index)
+
+    def _reached(self, s: ir.Load | ir.Store, dtype: str) -> str:
+        """A tensor of which the scalar unit reaches the elements."""
+        buffer = s.ref.buffer
+        if buffer.scope not in (ir.UB, ir.GM):
+            raise refuse(self.program, s, "memory", buffer.scope, "UB or GM: the scalar unit reaches no other")
+        return self.places.tensor(buffer, dtype)
 
     def alloc(self, s: ir.Alloc) -> None:
-        b = s.buffer
-        if b.scope == ir.SMASK:
-            return
-        room = ROOM.get(b.scope)
-        if room is None:
-            raise refuse(self.program, s, "memory", b.scope, ", ".join(ROOM))
-        name = self.locals[b.index] = self.names.take(b.name or f"t{b.index}")
-        size = b.size_bytes // SIZE[b.dtype]
-        kind = CPP[b.dtype]
-        place = str(b.address)
-        if len(b.addresses) > 1 and self.turns:
-            place += f" + {self.copies[self.turns[-1]]} * {b.addresses[1] - b.addresses[0]}"
-        self.put(f"LocalTensor<{kind}> {name} = {room}.GetWithOffset<{kind}>({size}, {place});", s.loc)
-
-    def tensor(self, buffer: ir.Buffer, dtype: str) -> str:
-        """C++ of a tensor, read as ``dtype``."""
-        if buffer.scope == ir.GM:
-            return self.globals.setdefault((buffer.index, dtype), "") or self._global(buffer, dtype)
-        name = self.locals[buffer.index]
-        return name if dtype == buffer.dtype else f"{name}.ReinterpretCast<{CPP[dtype]}>()"
-
-    def _global(self, buffer: ir.Buffer, dtype: str) -> str:
-        base = buffer.name or f"gm{buffer.index}"
-        wanted = f"{base}Gm" if dtype == buffer.dtype else f"{base}Gm_{dtype}"
-        name = self.globals[buffer.index, dtype] = self.names.take_top(wanted)
-        return name
+        if s.buffer.scope != ir.SMASK:
+            self.put(self.places.local(s, self.copies[self.turns[-1]] if self.turns else ""), s.loc)
 
     def instruction(self, s: ir.Instr) -> None:
         call = CALLS.get(s.op)
@@ -289,7 +262,7 @@ class Body:
             what = "an instruction without a call of Ascend C" if s.op in ISA else "unknown"
             raise refuse(self.program, s, "it", what, INSTEAD.get(s.op, "an instruction of docs/instructions.md"))
         fresh: list[str] = []
-        use = Use(self.program, s, self.tensor, self.writer, lambda n: self._fresh(n, fresh), self)
+        use = Use(self.program, s, self.places, self.writer, lambda n: self.fresh(n, fresh), self.mixed)
         lines = call(use)
         opens = bool(fresh)
         if opens:
@@ -301,7 +274,8 @@ class Body:
             self.depth -= 1
             self.put("}")
 
-    def _fresh(self, wanted: str, taken: list[str]) -> str:
+    def fresh(self, wanted: str, taken: list[str]) -> str:
+        """A name for a line or two, that nothing in force has, nor ``taken``."""
         self.names.open()
         name = self.names.take(wanted)
         self.names.close()
@@ -330,66 +304,11 @@ class Body:
     def _event(self, s: Flag) -> str:
         return f"EVENT_ID{s.number}" if s.turn is None else f"{s.number} + {self.copies[s.turn]}"
 
-    def _table(self, body: list, index: int) -> int:
-        """Constants stored one behind the other, as a table and a loop; 0 where there are none. Two such runs may take
-        turns."""
-        run = stores(body, index)
-        if run is None:
-            return 0
-        count, starts = run
-        first = [body[index + k] for k in range(len(starts))]
-        for k, (s, start) in enumerate(zip(first, starts, strict=True)):
-            values = [body[index + i * len(starts) + k].value for i in range(count)]
-            kind, name = CPP[s.ref.dtype], self._fresh("values", [])
-            texts = [self._entry(v, s.ref.dtype) for v in values]
-            self.put("{", s.loc)
-            self.depth += 1
-            self._wrapped(f"constexpr {kind} {name}[{count}] = {{", texts, "};")
-            at = "i" if not start else f"{start} + i"
-            self.put(f"for (uint32_t i = 0; i < {count}; ++i) {{")
-            self.put(f"    {self.tensor(s.ref.buffer, s.ref.dtype)}.SetValue({at}, {name}[i]);")
-            self.put("}")
-            self.depth -= 1
-            self.put("}")
-        return index + count * len(starts)
 
-    def _entry(self, value: Any, dtype: str) -> str:
-        """An entry of a table; whole numbers as they are."""
-        known = value if isinstance(value, int) else value.eval_value()
-        whole = dtype == "float32" and known == int(known) and abs(known) < 1 << 24 and str(float(known))[0:2] != "-0"
-        return str(int(known)) if whole else self.writer.text(value, dtype)
-
-    def _rolled(self, body: list, index: int) -> int:
-        """Instructions that differ by equal steps, as a loop; 0 where there are none."""
-        run = series(body, index)
-        if run is None:
-            return 0
-        count, statements = run
-        self.names.open()
-        name = self.registers[COUNTER] = self.names.take("r")
-        self.put(f"for (uint32_t {name} = 0; {name} < {count}; ++{name}) {{")
-        self.depth += 1
-        for s in statements:
-            self._told(s, self.instruction)
-        self.depth -= 1
-        self.put("}")
-        self.names.close()
-        return index + count * len(statements)
-
-    def _wrapped(self, head: str, items: Iterable[str], tail: str) -> None:
-        line = head
-        for k, item in enumerate(items):
-            part = item if not k else f", {item}"
-            if len(line) + len(part) + 4 * self.depth > _WIDTH - 4:
-                self.put(f"{line},")
-                line, part = "    ", item
-            line += part
-        self.put(line + tail)
-
-
-def _byte_of(ref: ir.Ref) -> int | None:
-    known = ref.offset if isinstance(ref.offset, int) else ref.offset.eval_value()
-    return None if known is None else int(known) * SIZE[ref.dtype]
+def _on_grid(ref: ir.Ref, size: int) -> bool:
+    """Whether an element is known to begin at a multiple of ``size`` bytes."""
+    place = byte_of(ref)
+    return place is not None and place % size == 0
 
 
 def _leaves(body: list) -> bool:

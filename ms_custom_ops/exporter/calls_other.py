@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls that move data, of the cube, that sort and gather, and those of modes and flags."""
+"""Calls that move data, that sort and gather, and those of modes and flags."""
 
 from __future__ import annotations
 
 from ms_custom_ops.exporter.calls_vector import COPIED, FLOAT
-from ms_custom_ops.exporter.context import MOST_REPEATS, Call, Use
+from ms_custom_ops.exporter.context import Call, Use
 from ms_custom_ops.exporter.expressions import CPP
 from ms_custom_ops.exporter.series import split
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.expr import Expr
 from ms_custom_ops.program.isa import PIPES
-from ms_custom_ops.program.names import ATOMIC_MODES, BLOCK_BYTES, FRACTAL_ELEMENTS, FRACTAL_SIDE
+from ms_custom_ops.program.names import ATOMIC_MODES, BLOCK_BYTES
 
 _WORD = 65535
 _PIPE_NAMES = {number: name.removeprefix("PIPE_") for name, number in PIPES.items()}
@@ -72,88 +72,6 @@ def matrices(u: Use) -> list[str]:
     ]
 
 
-def fractals(u: Use) -> list[str]:
-    repeat = u.known("repeat")
-    if repeat is not None and repeat > MOST_REPEATS:
-        raise u.refuse("repeat", repeat, f"at most {MOST_REPEATS}")
-    index, n, stride, gap = (u.number(name) for name in ("index", "repeat", "src_stride", "dst_gap"))
-    turned = "true" if u.attrs["transpose"] else "false"
-    return [
-        f"LoadData({u.ref('dst')}, {u.ref('src', u.dtype('dst'))}, "
-        f"LoadData2DParams({index}, {n}, {stride}, 0, {gap}, {turned}, 0));"
-    ]
-
-
-def image_to_column(u: Use) -> list[str]:
-    """load3dv1, whose first pixel counts from the map without its border here."""
-    kind = u.kind("dst")
-    pads = u.fresh("pads")
-    u.before.append(f"const uint8_t {pads}[4] = {{{', '.join(map(u.number, ('pad_l', 'pad_r', 'pad_t', 'pad_b')))}}};")
-    first = [f"{u.writer.operand(u.args[a])} - {u.number(b)}" for a, b in (("first_w", "pad_l"), ("first_h", "pad_t"))]
-    names = ("stride_w", "stride_h", "filter_w", "filter_h", "dilation_w", "dilation_h", "jump")
-    head = ", ".join(map(u.number, ("l1_h", "l1_w", "c1", "fetch_w", "fetch_h")))
-    tail = f"{u.attrs['repeat_mode']}, {u.number('repeat')}, 0, {u.value('pad_value', u.dtype('dst'))}"
-    params = (
-        f"LoadData3DParamsV1<{kind}>({pads}, {head}, {first[0]}, {first[1]}, {', '.join(map(u.number, names))}, {tail})"
-    )
-    return [f"LoadData({u.ref('dst')}, {u.ref('src', u.dtype('dst'))}, {params});"]
-
-
-def product(u: Use) -> list[str]:
-    m, n, k = u.number("m"), u.number("n"), u.number("k")
-    fresh = "false" if u.attrs["accumulate"] else "true"
-    return [f"Mmad({u.ref('dst')}, {u.ref('fm')}, {u.ref('filter')}, MmadParams({m}, {n}, {k}, 0, false, {fresh}));"]
-
-
-def out_of_l0c(u: Use) -> list[str]:
-    """L0C to GM in columns of fractals."""
-    if u.scope("dst") != ir.GM:
-        raise u.refuse("route", f"L0C to {u.scope('dst')}", "L0C to GM on this chip")
-    if u.attrs["quantize"] > 1:
-        raise u.refuse("quantize", "int32 to float16", "none, or float32 to float16")
-    size, out = SIZE[u.dtype("src")], SIZE[u.dtype("dst")]
-    length, gap, dst_gap = u.known("burst_len"), u.known("src_gap"), u.known("dst_gap")
-    if length is None or gap is None or dst_gap is None:
-        raise u.refuse("burst_len, src_gap, dst_gap", "known only while running", "sizes that are known while tracing")
-    row = FRACTAL_SIDE * size
-    rows = length // row
-    if length % row or gap % row:
-        raise u.refuse("burst_len, src_gap", f"{length}, {gap} bytes", f"whole rows of {FRACTAL_SIDE} elements")
-    pitch = rows * FRACTAL_SIDE * out + dst_gap
-    if pitch % BLOCK_BYTES:
-        raise u.refuse("dst_gap", f"{dst_gap} bytes", f"a multiple of {BLOCK_BYTES} bytes")
-    columns = u.known("cburst_num")
-    count = (
-        str(columns * FRACTAL_SIDE)
-        if columns is not None
-        else f"{u.writer.operand(u.args['cburst_num'])} * {FRACTAL_SIDE}"
-    )
-    relu = "true" if u.attrs["relu"] else "false"
-    quant = ", F322F16, 0, 1, 0, 0" if u.attrs["quantize"] else ""
-    params = f"FixpipeParamsV220({count}, {rows}, {rows + gap // row}, {pitch // BLOCK_BYTES}, {relu}{quant})"
-    return [f"Fixpipe<{u.kind('dst')}, {u.kind('src')}, CFG_NZ>({u.ref('dst')}, {u.ref('src')}, {params});"]
-
-
-def through_l0c(u: Use) -> list[str]:
-    """L0C to UB and back, on cores that have both."""
-    if u.program.split_cores:
-        raise u.refuse("route", "L0C and UB", "L0C to GM by fixpipe, and GM to UB: the chip has no other way")
-    pair, gaps = (u.dtype("src"), u.dtype("dst")), (u.known("src_gap"), u.known("dst_gap"))
-    if pair[0] != pair[1] and not (pair == ("float32", "float16") and gaps == (0, 0)):
-        raise u.refuse("dtypes", f"{pair[0]} to {pair[1]}", "one dtype, or float32 to float16 without gaps")
-    unit = (FRACTAL_ELEMENTS if not u.attrs["block_mode"] else FRACTAL_SIDE) * SIZE[u.dtype("dst")]
-    src_unit, dst_unit = (unit, BLOCK_BYTES) if u.scope("src") == ir.L0C else (BLOCK_BYTES, unit)
-    params = (f"DataCopyParams({u.number('nburst')}, {u.number('burst')}, "
-              f"{u.units('src_gap', src_unit, 'the call counts them', _WORD)}, "
-              f"{u.units('dst_gap', dst_unit, 'the call counts them', _WORD)})")  # fmt: skip
-    how = u.fresh("enhanced")
-    u.before.append(f"DataCopyEnhancedParams {how};")
-    u.before.append(f"{how}.blockMode = BlockMode::BLOCK_MODE_{'VECTOR' if u.attrs['block_mode'] else 'MATRIX'};")
-    if u.attrs["relu"]:
-        u.before.append(f"{how}.isRelu = true;")
-    return [f"DataCopy({u.ref('dst')}, {u.ref('src')}, {params}, {how});"]
-
-
 def _steps(u: Use, side: str) -> int | None:
     """Elements from one of 16 rows to the next, where they lie at equal distances in one tensor."""
     refs = [u.refs[f"{side}{i}"] for i in range(16)]
@@ -193,6 +111,8 @@ def transpose(u: Use) -> list[str]:
 
 def broadcast(u: Use) -> list[str]:
     u.need("dst", *COPIED)
+    if u.known("dst_blk") == 0:
+        raise u.refuse("dst_blk", 0, "at least 32 bytes: the call takes 0 for one block")
     return [f"Brcb({u.ref('dst')}, {u.ref('src', u.dtype('dst'))}, {u.number('repeat')}, "
             f"BrcbRepeatParams({u.blocks('dst_blk', _WORD)}, {u.blocks('dst_rep', _WORD)}));"]  # fmt: skip
 
@@ -203,6 +123,16 @@ def gather(u: Use) -> list[str]:
         raise u.refuse("dst_blk", u.known("dst_blk"), f"{BLOCK_BYTES} bytes: blocks of dst follow each other")
     return [f"Gather({u.ref('dst')}, {u.ref('src', u.dtype('dst'))}, {u.ref('offset', 'uint32')}, {u.number('base')}, "
             f"{u.mask()}, {u.repeat()}, {u.blocks('dst_rep', _WORD)});"]  # fmt: skip
+
+
+def scatter(u: Use) -> list[str]:
+    if u.program.split_cores:
+        raise u.refuse("chip", u.program.soc, "Ascend310P; here vgather by the inverse offsets, or set_as of elements")
+    u.need("dst", *COPIED)
+    if u.known("src_blk") != BLOCK_BYTES:
+        raise u.refuse("src_blk", u.known("src_blk"), f"{BLOCK_BYTES} bytes: blocks of src follow each other")
+    return [f"Scatter({u.ref('dst')}, {u.ref('src', u.dtype('dst'))}, {u.ref('offset', 'uint32')}, {u.number('base')}, "
+            f"{u.mask()}, {u.repeat()}, {u.blocks('src_rep')});"]  # fmt: skip
 
 
 def gather_blocks(u: Use) -> list[str]:
@@ -243,7 +173,7 @@ def merge(u: Use) -> list[str]:
     sources = ", ".join(u.ref(f"src{i if i < lists else 0}", u.dtype("dst")) for i in range(4))
     if u.scope("sr") != ir.SMASK:
         raise u.refuse("sr", f"in {u.scope('sr')}", "the special register")
-    counts = u.facts.merged()
+    counts = u.places.merged()
     if counts:
         u.after.append(f"GetMrgSortResult({', '.join(counts)});")
     return [
@@ -271,14 +201,12 @@ def pipe_barrier(u: Use) -> list[str]:
 
 
 def block_barrier(u: Use) -> list[str]:
-    return ["PipeBarrier<PIPE_ALL>();", "SyncAll<false>();" if u.facts.mixed else "SyncAll();"]
+    return ["PipeBarrier<PIPE_ALL>();", "SyncAll<false>();" if u.mixed else "SyncAll();"]
 
 
 CALLS: dict[str, Call] = {
-    "data_move": move, "data_move_pad": move_padded, "nd2nz": matrices, "load2d": fractals, "load3dv1": image_to_column,
-    "mmad": product,
-    "fixpipe": out_of_l0c, "data_move_l0c": through_l0c, "vnchwconv": turn, "vtranspose": transpose,
-    "vbcb": broadcast, "vgather": gather, "vgatherb": gather_blocks, "vsort32": sort,
+    "data_move": move, "data_move_pad": move_padded, "nd2nz": matrices, "vnchwconv": turn, "vtranspose": transpose,
+    "vbcb": broadcast, "vgather": gather, "vgatherb": gather_blocks, "vscatter": scatter, "vsort32": sort,
     "vrpsort16": proposals("RpSort16"),
     "vconcat": proposals("ProposalConcat"), "vextract": proposals("ProposalExtract"), "vmrgsort": merge,
     "set_atomic_add": atomic, "set_flag": flag("SetFlag"), "wait_flag": flag("WaitFlag"),

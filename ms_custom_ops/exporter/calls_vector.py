@@ -6,7 +6,7 @@ from __future__ import annotations
 from ms_custom_ops.exporter.context import MOST_REPEATS, Call, Use
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
-from ms_custom_ops.program.names import MASK_COUNTER, MASK_PER_REPEAT
+from ms_custom_ops.program.names import BLOCK_BYTES, MASK_BITS, MASK_COUNTER, MASK_PER_REPEAT
 
 FLOAT = ("float16", "float32")
 NUMBER = ("int16", "float16", "int32", "float32")
@@ -14,6 +14,7 @@ WORD = ("int16", "uint16")
 SHIFTED = ("uint16", "int16", "uint32", "int32")
 COPIED = ("float16", "bfloat16", "int16", "uint16", "int32", "uint32", "float32")
 ROUND = ("CAST_NONE", "CAST_RINT", "CAST_FLOOR", "CAST_CEIL", "CAST_ROUND", "CAST_TRUNC", "CAST_ODD")
+_MASK_BYTES = 16  # the register of compare masks
 COMPARE = ("LT", "GT", "GE", "EQ", "NE", "LE")
 CASTS = frozenset(
     [("float16", d) for d in ("int8", "uint8", "int16", "int32", "float32")]
@@ -76,6 +77,16 @@ def binary(name: str, *dtypes: str) -> Call:
                      f"{mask}, {n}, {params});")  # fmt: skip
 
     return call
+
+
+def product_cast(u: Use) -> list[str]:
+    u.need("src0", "float16")
+    u.need("dst", "int8", "uint8")
+    if u.attrs["mask_kind"] == MASK_BITS:
+        raise u.refuse("mask", "a list of bits", "a number of lanes")
+    mask, params = u.mask(), _binary_params(u)
+    return _each(u, ("dst", "src0", "src1"), lambda n: f"MulCast({u.ref('dst')}, {u.ref('src0')}, {u.ref('src1')}, "
+                 f"{mask}, {n}, {params});")  # fmt: skip
 
 
 def scalar(name: str, *dtypes: str) -> Call:
@@ -163,12 +174,23 @@ def select(u: Use) -> list[str]:
     u.need("dst", *FLOAT)
     params = _binary_params(u)
     if u.scope("sel") == ir.SMASK:
-        _set_mask(u)
-        return [f"Select<{u.kind('dst')}, SELMODE::VSEL_CMPMASK_SPR>({u.ref('dst')}, {u.ref('src0')}, {u.ref('src1')}, "
-                f"{u.repeat()}, {params});"]  # fmt: skip
+        return _by_register(u, params)
+    if not u.attrs["mode"] and not u.on_grid("sel", BLOCK_BYTES):
+        return _by_register(u, params)
     mode = "VSEL_TENSOR_TENSOR_MODE" if u.attrs["mode"] else "VSEL_CMPMASK_SPR"
     return [f"Select({u.ref('dst')}, {u.ref('sel', 'uint8')}, {u.ref('src0')}, {u.ref('src1')}, SELMODE::{mode}, "
             f"{u.mask()}, {u.repeat()}, {params});"]  # fmt: skip
+
+
+def _by_register(u: Use, params: str) -> list[str]:
+    """By the register of compare masks, which takes bits that Select does not: those between two blocks of 32 bytes."""
+    if u.scope("sel") != ir.SMASK:
+        if not u.on_grid("sel", _MASK_BYTES):
+            raise u.refuse("sel", "a start that is known only while running", f"multiples of {_MASK_BYTES} bytes")
+        u.before.append(f"SetCmpMask({u.ref('sel', 'uint8')});")
+    _set_mask(u)
+    return [f"Select<{u.kind('dst')}, SELMODE::VSEL_CMPMASK_SPR>({u.ref('dst')}, {u.ref('src0')}, {u.ref('src1')}, "
+            f"{u.repeat()}, {params});"]  # fmt: skip
 
 
 def select_scalar(u: Use) -> list[str]:
@@ -233,7 +255,7 @@ def compaction(u: Use) -> list[str]:
     what = f"uint8_t({pattern})" if pattern else u.ref("src1", bits)
     strides = f"{u.blocks('src0_rep', 65535)}, {u.blocks('src1_rep')}"
     params = f"GatherMaskParams({u.blocks('src0_blk')}, {u.number('repeat')}, {strides})"
-    kept = u.facts.kept()
+    kept = u.places.kept()
     return [f"GatherMask({u.ref('dst')}, {u.ref('src0', u.dtype('dst'))}, {what}, {'true' if kind else 'false'}, "
             f"{u.number('mask0')}, {params}, {kept});"]  # fmt: skip
 
@@ -245,6 +267,7 @@ CALLS: dict[str, Call] = {
     "vadd": binary("Add", *NUMBER), "vsub": binary("Sub", *NUMBER), "vmul": binary("Mul", *NUMBER),
     "vdiv": binary("Div", *FLOAT), "vmax": binary("Max", *NUMBER), "vmin": binary("Min", *NUMBER),
     "vand": binary("And", *WORD), "vor": binary("Or", *WORD),
+    "vmulconv": product_cast,
     "vaddrelu": binary("AddRelu", "float16", "float32", "int16"),
     "vsubrelu": binary("SubRelu", "float16", "float32", "int16"), "vmla": binary("MulAddDst", *FLOAT),
     "vmadd": binary("FusedMulAdd", *FLOAT), "vmaddrelu": binary("FusedMulAddRelu", *FLOAT),

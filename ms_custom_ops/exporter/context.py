@@ -16,6 +16,7 @@ from ms_custom_ops.program.names import BLOCK_BYTES, MASK_BITS, MASK_COUNTER, VE
 
 if TYPE_CHECKING:
     from ms_custom_ops.errors import ExportError
+    from ms_custom_ops.exporter.places import Places
 
 MOST_REPEATS = 255
 
@@ -23,13 +24,14 @@ MOST_REPEATS = 255
 class Use:
     """Operands, arguments and attributes of one instruction by the names of its row, as C++.
 
-    ``tensor`` writes a tensor of a dtype; ``before`` and ``after`` collect statements around the call.
+    ``places`` writes tensors; ``before`` and ``after`` collect statements around the call; ``mixed``: there is a part
+    for another core.
     """
 
-    def __init__(self, program: ir.Program, s: ir.Instr, tensor: Callable[[ir.Buffer, str], str], writer: Writer,
-                 fresh: Callable[[str], str], facts: Any):  # fmt: skip
+    def __init__(self, program: ir.Program, s: ir.Instr, places: Places, writer: Writer,
+                 fresh: Callable[[str], str], mixed: bool):  # fmt: skip
         self.program, self.s, self.row = program, s, ISA[s.op]
-        self._tensor, self.writer, self.fresh, self.facts = tensor, writer, fresh, facts
+        self.places, self.writer, self.fresh, self.mixed = places, writer, fresh, mixed
         self.args = dict(zip(self.row.args, s.args, strict=True))
         self.attrs = dict(zip(self.row.attrs, s.attrs, strict=True))
         self.refs = dict(zip(self.row.tensors, s.tensors, strict=True))
@@ -64,12 +66,17 @@ class Use:
         kind = dtype or ref.dtype
         return self.place(ref.buffer, kind, ref.offset, SIZE[ref.dtype], self.moved.get(operand, 0))
 
+    def on_grid(self, operand: str, unit: int) -> bool:
+        """Whether an operand is sure to start at a multiple of ``unit`` bytes."""
+        ref = self.refs[operand]
+        return all(a % unit == 0 for a in ref.buffer.addresses) and _divisible(ref.offset, SIZE[ref.dtype], unit)
+
     def place(self, buffer: ir.Buffer, dtype: str, offset: int | Expr, unit: int, moved: int = 0) -> str:
         """A tensor from an offset (elements of ``unit`` bytes) on."""
         size = SIZE[dtype]
         if unit != size:
             offset = _scaled(offset, unit, size)
-        text = self._tensor(buffer, dtype)
+        text = self.places.tensor(buffer, dtype)
         known = offset if isinstance(offset, int) else offset.eval_value()
         if known is not None:
             at = int(known) + moved // size
@@ -120,7 +127,7 @@ class Use:
         if kind == MASK_COUNTER:
             self.before.append("SetMaskCount();")
             self.after.append("SetMaskNorm();")
-            return self.writer.text(self.args["mask0"], "int64")
+            return _lanes(self.writer.text(self.args["mask0"], "int64"))
         if kind == MASK_BITS:
             name = self.fresh("mask")
             low, high = self.known("mask0"), self.known("mask1")
@@ -128,7 +135,7 @@ class Use:
                      for m, v in (("mask0", low), ("mask1", high))]  # fmt: skip
             self.before.append(f"uint64_t {name}[2] = {{{words[0]}, {words[1]}}};")
             return name
-        return self.number("mask0")
+        return _lanes(self.number("mask0"))
 
     def repeat(self) -> str:
         """How often it is repeated."""
@@ -138,12 +145,34 @@ class Use:
 Call = Callable[[Use], Sequence[str]]
 
 
+def _lanes(text: str) -> str:
+    """A number of lanes; 0 by its type, since a plain 0 would be the null pointer of a mask in bits as well."""
+    return "uint64_t(0)" if text == "0" else text
+
+
 def _scaled(offset: int | Expr, unit: int, size: int) -> int | Expr:
     from ms_custom_ops.program.expr import binary
 
     if isinstance(offset, int):
         return offset * unit // size
     return binary("*", offset, unit // size) if unit > size else binary("/", offset, size // unit)
+
+
+def _divisible(e: int | Expr, times: int, unit: int) -> bool:
+    """Whether ``e * times`` is sure to be a multiple of ``unit``."""
+    if not isinstance(e, Expr):
+        return e * times % unit == 0
+    if e.op == "const":
+        return int(e.value) * times % unit == 0
+    if e.op == "cast" and e.a is not None:
+        return _divisible(e.a, times, unit)
+    if e.op in ("+", "-") and e.a is not None and e.b is not None:
+        return _divisible(e.a, times, unit) and _divisible(e.b, times, unit)
+    if e.op == "*" and e.a is not None and e.b is not None:
+        for side, other in ((e.a, e.b), (e.b, e.a)):
+            if side.op == "const":
+                return _divisible(other, times * int(side.value), unit)
+    return times % unit == 0
 
 
 def _divided(value: Any, unit: int, writer: Writer) -> str:

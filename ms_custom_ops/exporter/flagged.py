@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from ms_custom_ops.exporter.accesses import TILED
 from ms_custom_ops.exporter.cores import Flag, parts_of
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.expr import binary, var
@@ -13,16 +14,21 @@ from ms_custom_ops.program.isa import PIPES
 
 def flagged(program: ir.Program) -> ir.Program | None:
     """``program`` with the flags that its export has as flags of its own, in a disable_sync region; None where it has
-    parts for two kinds of cores, or regions of its own.
+    parts for two kinds of cores, regions of its own, or products that load their tiles themselves.
 
     ``engine.run`` with ``set_check(True)`` refuses it where an access is not ordered against one of another pipe.
     """
     bodies = parts_of(program).bodies
-    if len(bodies) != 1 or any(isinstance(s, ir.NoSync) for s in ir.walk(program.body)):
+    if len(bodies) != 1 or any(map(_keeps_flags, ir.walk(program.body))):
         return None
     loops = {s.register: s for s in ir.walk(program.body) if isinstance(s, ir.For)}
     body = _region(_instructions(next(iter(bodies.values())), program, loops))
     return ir.Program.from_bytes(dataclasses.replace(program, body=body).to_bytes())
+
+
+def _keeps_flags(s: ir.Statement) -> bool:
+    """Whether there are flags inside a statement that are not those of the export."""
+    return isinstance(s, ir.NoSync) or (isinstance(s, ir.Instr) and s.op in TILED)
 
 
 def _instructions(body: list, program: ir.Program, loops: dict[int, ir.For]) -> list:

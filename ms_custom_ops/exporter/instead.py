@@ -3,13 +3,9 @@
 
 from __future__ import annotations
 
-_TILES = "mmad and fixpipe of its tiles"
 _BOXES = "the same by vmax, vmin, vsub and vmul of the coordinates, each in a tensor of its own (vextract)"
 
 INSTEAD = {
-    "matmul": f"load2dv1 or load2dv2, {_TILES}",
-    "conv2d": f"load3dv1, {_TILES}",
-    "load3dv2": "load3dv1 of the same window",
     "load2d_square": "load2dv2 of one fractal after the other, of 2 bytes",
     "load_image": "data_move of the rows of the crop",
     "col2img": "vec_add of the shifted rows",
@@ -18,12 +14,10 @@ INSTEAD = {
     "l0c_matrix": "fixpipe of fractals, and data_move of their rows",
     "fill": "data_move of zeros out of GM",
     "fill_blocks": "data_move of zeros out of GM",
-    "vmulconv": "vec_mul and vec_conv",
     "vadddeqrelu": "vec_add, vec_conv with deqscale and vec_relu",
     "vconv_deq": "vec_conv to float16, and from there",
     "vsels0": "vsel with the scalar in a tensor (vec_dup)",
     "vselss": "vsel with the scalars in tensors (vec_dup)",
-    "vscatter": "vgather by the inverse offsets, or set_as of elements",
     "vpadding": "vec_dup of the border and data_move beside it",
     "vbi": "vgather, vec_mul and vec_add of the neighbours",
     "vaadd": "vec_add with one operand that does not advance",

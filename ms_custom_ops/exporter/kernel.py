@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ms_custom_ops.errors import ExportError
-from ms_custom_ops.exporter.body import ROOM, Body
+from ms_custom_ops.exporter.body import Body
 from ms_custom_ops.exporter.cores import MAILBOX, Parts, parts_of
 from ms_custom_ops.exporter.expressions import CPP
 from ms_custom_ops.exporter.helpers import text_of
 from ms_custom_ops.exporter.holds import written_out
+from ms_custom_ops.exporter.places import ROOM
 from ms_custom_ops.exporter.scopes import Names, identifier
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.cores import CUBE, VECTOR
@@ -160,13 +161,13 @@ class _Case:
         part.write()
         title = f"{camel(self.case.name)}{_TITLE[core]}"
         used = [p for p in dict.fromkeys(tensors.values())
-                if any(tensors.get(b) == p for b, _ in part.globals)]  # fmt: skip
-        works = any(b not in tensors for b, _ in part.globals)
+                if any(tensors.get(b) == p for b, _ in part.places.globals)]  # fmt: skip
+        works = any(b not in tensors for b, _ in part.places.globals)
         arguments = [*(f"GM_ADDR {p}" for p in used), *(["GM_ADDR user"] if works else []),
                      *(f"{CPP[self.program.registers[i].dtype]} {name}" for i, name in scalars.items())]  # fmt: skip
         lines = [f"__aicore__ inline void {title}({', '.join(['TPipe& pipe', *arguments])})", "{"]
         lines += self._globals(part, tensors, parts)
-        lines += self._rooms(body)
+        lines += self._rooms(part)
         lines += [f"    {line}" for line in (*part.head, *cleared)]
         given = [f"scalars.{self.program.registers[i].name}" for i in scalars]
         call = f"{title}({', '.join(['pipe', *used, *(['user'] if works else []), *given])});"
@@ -184,7 +185,7 @@ class _Case:
             if core != CUBE:
                 value = part.writer.text(b.init_value or 0, b.dtype)
                 count = b.size_bytes // SIZE[b.dtype]
-                lines.append(f"    InitGlobalMemory({part.tensor(b, b.dtype)}, {count}, {value});")
+                lines.append(f"    InitGlobalMemory({part.places.tensor(b, b.dtype)}, {count}, {value});")
         if lines or (core == CUBE and mixed and any(b.atomic_init or b.init_value is not None for b in filled)):
             inside = ["if (GetBlockIdx() == 0) {", *lines, "}"] if lines else []
             return [*inside, "PipeBarrier<PIPE_ALL>();", "SyncAll<false>();" if mixed else "SyncAll();"]
@@ -192,7 +193,7 @@ class _Case:
 
     def _globals(self, part: Body, tensors: dict[int, str], parts: Parts) -> list[str]:
         lines = []
-        for (index, dtype), name in part.globals.items():
+        for (index, dtype), name in part.places.globals.items():
             mailbox = parts.mailbox if parts.mailbox is not None and parts.mailbox.index == index else None
             buffer = mailbox or self.program.buffers[index]
             kind = CPP[dtype]
@@ -207,15 +208,11 @@ class _Case:
             lines.append(f"    GlobalTensor<{kind}> {name}; {name}.SetGlobalBuffer((__gm__ {kind}*){where}{count});")
         return lines
 
-    def _rooms(self, body: list) -> list[str]:
+    @staticmethod
+    def _rooms(part: Body) -> list[str]:
         """One buffer for each memory that holds a tensor: tensors keep their planned addresses in it."""
-        ends: dict[str, int] = {}
-        for s in ir.walk(body):
-            if isinstance(s, ir.Alloc) and s.buffer.scope in ROOM:
-                b = s.buffer
-                ends[b.scope] = max(ends.get(b.scope, 0), *(a + b.size_bytes for a in b.addresses))
         lines = []
-        for scope, end in ends.items():
+        for scope, end in part.places.ends.items():
             name = ROOM[scope]
             lines.append(
                 f"    TBuf<TPosition::{_POSITION[scope]}> {name}; pipe.InitBuffer({name}, {-(-end // 32) * 32});"

@@ -29,8 +29,9 @@ inline LocalTensor<T> scratch(int64_t offset, uint32_t elements) {
 
 // n elements, bit for bit, from a place in the scratch to where a result belongs.
 template <class T>
-inline void deliver(const char* name, Where where, const LocalTensor<T>& dst, const LocalTensor<T>& from, int64_t n) {
-  issue(Op::vcopy, where.of(name), count_of(n), {operand(dst, int32_t(sizeof(T))), operand(from)},
+inline void deliver(const char* name, Where where, const LocalTensor<T>& dst, const LocalTensor<T>& from, int64_t n,
+                    int32_t align = 32) {
+  issue(Op::vcopy, where.of(name), count_of(n), {operand(dst, int32_t(sizeof(T))), operand(from, align)},
         {integer(32), integer(256), integer(32), integer(256)});
 }
 

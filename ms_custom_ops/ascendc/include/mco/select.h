@@ -164,7 +164,7 @@ inline void GetCmpMask(const LocalTensor<T>& dst, mco_asc::Where where = mco_asc
 template <class T>
 inline void SetCmpMask(const LocalTensor<T>& src, mco_asc::Where where = mco_asc::Where::here()) {
   mco_asc::deliver("SetCmpMask", where, mco_asc::compare_mask().ReinterpretCast<uint16_t>(),
-                   src.template ReinterpretCast<uint16_t>(), 8);
+                   src.template ReinterpretCast<uint16_t>(), 8, 16);
 }
 
 }  // namespace AscendC
