@@ -11,9 +11,9 @@ from ms_custom_ops.errors import ExportError
 from ms_custom_ops.exporter import glue, host, texts
 from ms_custom_ops.exporter.kernel import CaseFacts, KernelCase, kernel_source
 from ms_custom_ops.exporter.model import Subject, check
+from ms_custom_ops.exporter.scopes import identifier
 
 PROGRAMS = "programs"
-RESERVED = ("workspace", "tiling")
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,16 @@ def write(subject: Subject, folder: Path) -> Exported:
     check(subject)
     if folder.exists() and any(folder.iterdir()):
         raise ExportError(f"export: folder is {folder} with files in it; accepted: a new or an empty one")
-    parameters = _parameters(subject)
-    cases = [KernelCase(case.name, key, case.program, tuple(parameters[t.name] for t in (*case.inputs, *case.outputs)))
-             for key, case in enumerate(subject.cases, 1)]  # fmt: skip
+    inputs, outputs = _parameters(subject)
+    cases = [
+        KernelCase(case.name, key, case.program,
+                   (*(inputs[t.name] for t in case.inputs), *(outputs[t.name] for t in case.outputs)))
+        for key, case in enumerate(subject.cases, 1)
+    ]  # fmt: skip
     note = (f"{subject.type} for {subject.soc}, exported from the TIK kernel {subject.origin}.\n"
             "Comments name the line of the kernel that a statement comes from. One function for each traced case; the\n"
             "tiling key chooses.")  # fmt: skip
-    source = kernel_source(subject.entry, list(parameters.values()), cases, note)
+    source = kernel_source(subject.entry, [*inputs.values(), *outputs.values()], cases, note)
     files = {
         f"op_kernel/{subject.entry}.cpp": source.text,
         f"op_host/{subject.entry}.cpp": host.host_source(subject),
@@ -69,11 +72,18 @@ def write(subject: Subject, folder: Path) -> Exported:
     return Exported(subject, folder, source.facts)
 
 
-def _parameters(subject: Subject) -> dict[str, str]:
-    """C++ name of each tensor, in the order of the kernel's parameters."""
+def _parameters(subject: Subject) -> tuple[dict[str, str], dict[str, str]]:
+    """C++ names of the inputs and of the outputs, in the order of the kernel's parameters. A tensor that is both comes
+    twice: the kernel gets one memory by two parameters."""
     names = [p.name for p in (*subject.inputs, *subject.outputs)]
-    for name in names:
-        if not name.isidentifier() or name in RESERVED:
-            raise ExportError(f"{subject.name}: name of a tensor is {name!r}; accepted: a name of C++ that is none of "
-                              f"{', '.join(RESERVED)}")  # fmt: skip
-    return {name: name for name in names}
+    for what, name in (*(("tensor", n) for n in names), *(("attribute", a.name) for a in subject.attributes)):
+        if identifier(name) != name:
+            raise ExportError(f"{subject.name}: name of {what} is {name!r}; accepted: a name that C++ and Ascend C "
+                              "leave free, since the op's parameters have it")  # fmt: skip
+    inputs = {p.name: p.name for p in subject.inputs}
+    outputs: dict[str, str] = {}
+    for p in subject.outputs:
+        outputs[p.name] = f"{p.name}Out" if p.name in inputs else p.name
+        while p.name in inputs and outputs[p.name] in names:
+            outputs[p.name] += "_"
+    return inputs, outputs

@@ -7,16 +7,8 @@ import re
 from collections.abc import Iterable
 
 from ms_custom_ops.exporter.cores import registers_of
+from ms_custom_ops.exporter.words import TAKEN
 from ms_custom_ops.program import ir
-
-_TAKEN = frozenset(
-    """alignas and auto bool break case catch char class const continue default delete do double else enum explicit
-    export extern false float for friend goto half if inline int long mutable namespace new not operator or private
-    protected public register return short signed sizeof static struct switch template this throw true try typedef
-    typename union unsigned using virtual void volatile while xor min max sqrt abs pipe workspace tiling data
-    Add Sub Mul Div Exp Ln Abs Max Min And Or Not Cast Copy Sort Select Compare Gather Duplicate Turn Smaller Larger
-    Magnitude Relu Sqrt Rsqrt Reciprocal Brcb Mmad Fixpipe LoadData DataCopy Transpose Axpy printf""".split()
-)
 
 
 def identifier(name: str) -> str:
@@ -25,7 +17,7 @@ def identifier(name: str) -> str:
     found = re.sub(r"__+", "_", found).strip("_")
     if not found or found[0].isdigit():
         found = f"v{found}"
-    return f"{found}_" if found in _TAKEN else found
+    return f"{found}_" if found in TAKEN else found
 
 
 class Names:

@@ -168,3 +168,26 @@ def scaled_sums() -> None:
     t.tensor_mov(ub, c, "m", 1, 1, 0, 0, deqscale=0.5)
     t.data_move(y, ub, 0, 1, 16, 0, 0)
     t.BuildCCE("scaled_sums", [a], [y])
+
+
+def raised() -> None:
+    """x += 1 in place, and y = x as it was."""
+    t = tik.Tik()
+    x = t.Tensor("float16", (128,), tik.scope_gm, "x")
+    y = t.Tensor("float16", (128,), tik.scope_gm, "xOut")
+    u = t.Tensor("float16", (128,), tik.scope_ubuf, "linux")
+    t.data_move(u, x, 0, 1, 8, 0, 0)
+    t.data_move(y, u, 0, 1, 8, 0, 0)
+    t.vec_adds(128, u, u, 1.0, 1, 8, 8)
+    t.data_move(x, u, 0, 1, 8, 0, 0)
+    t.BuildCCE("raised", [x], [x, y])
+
+
+def called_half() -> None:
+    """An input whose name is a type."""
+    t = tik.Tik()
+    x, y = (t.Tensor("float16", (128,), tik.scope_gm, name) for name in ("half", "y"))
+    u = t.Tensor("float16", (128,), tik.scope_ubuf, "u")
+    t.data_move(u, x, 0, 1, 8, 0, 0)
+    t.data_move(y, u, 0, 1, 8, 0, 0)
+    t.BuildCCE("called_half", [x], [y])

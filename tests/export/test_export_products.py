@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import product_kernels as kernels
@@ -16,7 +17,8 @@ from ms_custom_ops.errors import ExportError
 from ms_custom_ops.exporter import program_subject, write
 from ms_custom_ops.exporter.flagged import flagged
 from ms_custom_ops.exporter.kernel import KernelCase, kernel_source
-from ms_custom_ops.exporter.proof import prove_kernel
+from ms_custom_ops.exporter.proof import prove, prove_kernel
+from ms_custom_ops.exporter.words import TAKEN
 from ms_custom_ops.program.text import parse
 
 compiled = pytest.mark.skipif(not any(map(shutil.which, ("g++", "c++", "clang++"))), reason="no C++ compiler")
@@ -43,6 +45,28 @@ def test_bits_are_those_of_tik(kernel, soc, tmp_path):
     result = exported(kernel, soc, tmp_path)
     program = result.subject.cases[0].program
     assert prove_kernel(result.kernel, result.subject.entry, program, result.facts["traced"]) == ""
+
+
+@compiled
+def test_what_is_changed_in_place_comes_by_two_parameters(tmp_path):
+    """As CANN gives it: one memory, twice."""
+    result = exported(kernels.raised, "Ascend910B1", tmp_path)
+    text = result.kernel.read_text()
+    assert "void raised(GM_ADDR x, GM_ADDR xOut_, GM_ADDR xOut, GM_ADDR workspace, GM_ADDR tiling)" in text
+    assert "LocalTensor<half> linux_ = " in text
+    rows = prove(result.folder, "raised", "Ascend910B1")
+    assert [(row.equal, row.different) for row in rows] == [(True, "")]
+
+
+def test_names_of_types_and_calls_are_known(tmp_path):
+    """What a kernel of the docs calls is no name that a tensor may have."""
+    pages = Path(__file__).parents[2] / "docs" / "export"
+    text = "".join(re.sub(r"//.*", "", path.read_text()) for path in sorted(pages.glob("*.cpp")))
+    called = set(re.findall(r"(?<![.\w:])([A-Z]\w+)(?=[(<]|::)", text)) - set(
+        re.findall(r"inline \w+ ([A-Z]\w+)\(", text)
+    )
+    called -= {"KERNEL_TASK_TYPE_DEFAULT", "TILING_KEY_IS"}
+    assert len(called) > 30 and called <= TAKEN
 
 
 @compiled
@@ -84,8 +108,13 @@ def test_l1_is_read_by_the_pipe_that_fills_l0(tmp_path):
             r"data_move_l0c: dtypes is int32 to float16; accepted: one dtype, or float32 to float16 without gaps; "
             r"here data_move of int32, and vec_conv with deqscale in UB \[.*product_kernels\.py:\d+\]",
         ),
+        (
+            kernels.called_half,
+            "Ascend310P3",
+            r"called_half: name of tensor is 'half'; accepted: a name that C\+\+ and Ascend C leave free",
+        ),
     ],
-    ids=["vbcb", "deqscale"],
+    ids=["vbcb", "deqscale", "name"],
 )
 def test_what_a_call_would_do_otherwise_is_refused(kernel, soc, message, tmp_path):
     with pytest.raises(ExportError, match=message):
