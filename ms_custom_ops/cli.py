@@ -14,7 +14,6 @@ from typing import Any
 import click
 
 from ms_custom_ops._version import __version__
-from ms_custom_ops.mistakes import explain
 from ms_custom_ops.scope import Scope, current_folders
 
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -63,7 +62,9 @@ class _Verbs(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except Exception as error:  # TikError among them, which is a SystemExit too
+        except (Exception, SystemExit) as error:  # TikError among them, which is a SystemExit too
+            from ms_custom_ops.mistakes import explain
+
             text = explain(error) or _of_a_file(error)
             if text is None:
                 raise

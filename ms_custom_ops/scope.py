@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ms_custom_ops.registry import OpPackage, Registry, load_package, load_registry, packages
+if TYPE_CHECKING:
+    from ms_custom_ops.registry import OpPackage, Registry
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,15 @@ class Scope:
 
     def packages(self) -> tuple[OpPackage, ...]:
         """The packages of ``folders``, every package without any."""
+        from ms_custom_ops.registry import load_package, packages
+
         added = tuple(load_package(folder, "--ops") for folder in self.folders)
         return added or packages()
 
     def registry(self) -> Registry:
         """Every op there is, those of ``folders`` among them."""
+        from ms_custom_ops.registry import load_registry  # not needed by every verb
+
         if self.op_info is not None:
             return load_registry(self.op_info)
         self.packages()

@@ -4,21 +4,26 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import ms_custom_ops
+from ms_custom_ops import tuned
 from ms_custom_ops._version import __version__
+from ms_custom_ops.batch.ledger import Inputs
 from ms_custom_ops.cache import ProgramCache, file_name
 from ms_custom_ops.compiler import Call, describe_call, trace_call
 from ms_custom_ops.errors import MsCustomOpsError, SocError, describe
 from ms_custom_ops.mistakes import explain
 from ms_custom_ops.program import codec
-from ms_custom_ops.registry import OpSpec, Registry, get_op
+from ms_custom_ops.registry import OpSpec, Registry, get_op, packages
 from ms_custom_ops.registry.call_values import match_soc
 from ms_custom_ops.soc import get_soc
+from ms_custom_ops.sources import sources_of
 from ms_custom_ops.spread import spread
 
 MANIFEST = "manifest.json"
@@ -85,7 +90,7 @@ def trace_item(item: Item) -> tuple[str, bytes, str]:
         if not kept:
             return "", b"", f"{item.op}: the kernel's sources changed or are not all known; start again"
         return call.key, raw, ""
-    except Exception as error:  # an author's mistake in one op must not end the others
+    except (Exception, SystemExit) as error:  # an author's mistake in one op must not end the others
         text = explain(error)
         if text is None and not isinstance(error, MsCustomOpsError):
             raise
@@ -142,6 +147,23 @@ def _entry(item: Item, call: Call, raw: bytes) -> dict[str, Any]:
         "outputs": [f"{name} {dtype}{list(shape)}" for name, shape, dtype in call.outputs],
         "attrs": dict(call.attrs),
     }  # fmt: skip
+
+
+def inputs_of(specs: Sequence[OpSpec], op_info: Path | None = None) -> Inputs:
+    """Files that decide what a compilation of ``specs`` makes: the library, every package of ops, the ops' sources."""
+    inputs = Inputs(trees={str(Path(ms_custom_ops.__file__).resolve().parent)})
+    if op_info is not None:
+        inputs.trees.add(str(op_info.resolve()))
+    for room in ("op_info", "op_impl", "tiling"):
+        found = importlib.util.find_spec(f"ms_custom_ops.{room}")
+        places = [Path(place) for place in (found.submodule_search_locations or ())] if found else []
+        places += [package.root / room for package in packages()]
+        inputs.trees.update(str(place) for place in places if place.is_dir())
+    for spec in specs:
+        inputs.files.update(str(path) for path, _ in sources_of(spec).files)
+        if (chosen := tuned.path_of(spec.name)) is not None:
+            inputs.files.add(str(chosen))
+    return inputs
 
 
 def write_manifest(outcome: Outcome, folder: Path) -> Path:

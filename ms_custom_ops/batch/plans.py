@@ -18,7 +18,7 @@ from ms_custom_ops.aclnn.interface import ATTRIBUTE, LENGTHS, OUTPUT, Interface,
 from ms_custom_ops.aclnn.plan import entry_op, make_plan, read_request, request_text
 from ms_custom_ops.aclnn.tensors import Shaped
 from ms_custom_ops.batch.compile import Item, call_of
-from ms_custom_ops.cache import ProgramCache
+from ms_custom_ops.cache import ProgramCache, file_name
 from ms_custom_ops.errors import MsCustomOpsError, OpArgumentError, describe
 from ms_custom_ops.registry import OpSpec, get_op
 from ms_custom_ops.registry.dtypes import CODE_TO_NAME, NAME_TO_CODE
@@ -37,12 +37,13 @@ Made = tuple[str, str, bytes, str, str, bytes]
 @dataclass
 class Plans:
     """``made``: plans that are there now; ``new``: of these, those made here; ``without``: cases that stand for no
-    call, with the reason; ``failed``: request -> text."""
+    call, with the reason; ``failed``: request -> text; ``names``: the files of the cache that plans need."""
 
     made: int = 0
     new: int = 0
     without: dict[Item, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
 
 
 class _NoCallError(MsCustomOpsError):
@@ -153,7 +154,7 @@ def make_plans(
         except MsCustomOpsError as error:
             plans.without[item] = str(error)
     files: dict[str, bool] = {}
-    missing = [request for request in wanted if not _current(cache, request, files)]
+    missing = [request for request in wanted if not _current(cache, request, files, plans.names)]
     plans.made = len(wanted) - len(missing)
     progress(plans.made)
     tasks = [(request,) for request in missing]
@@ -165,15 +166,18 @@ def make_plans(
             continue
         entry, key, text, op, program_key, program = found
         if program_key:
-            cache.put(op, program_key, program)
+            if cache.get(op, program_key) is None:  # the manifest may name the one that is there
+                cache.put(op, program_key, program)
+            plans.names.add(file_name(op, program_key))
         cache.put(entry, key, text)
+        plans.names.add(file_name(entry, key))
         plans.made, plans.new = plans.made + 1, plans.new + 1
     return plans
 
 
-def _current(cache: ProgramCache, request: str, files: dict[str, bool]) -> bool:
+def _current(cache: ProgramCache, request: str, files: dict[str, bool], names: set[str]) -> bool:
     """Whether a plan and its Program are there, made of the files as they are; ``files``: what is known of the lists of
-    files that plans have in common."""
+    files that plans have in common; ``names`` takes the names of both in the cache."""
     about, _ = read_request(request)
     text = cache.get(about["op"], request)
     if text is None:
@@ -187,8 +191,12 @@ def _current(cache: ProgramCache, request: str, files: dict[str, bool]) -> bool:
         return False
     if "project" in about:
         return False  # its kernels are kept beside the cache: the plan is made again, which builds those that are gone
-    key = _block(text, f"program {_program_op(about)}")
-    return not key or cache.get(_program_op(about), key) is not None
+    op = _program_op(about)
+    key = _block(text, f"program {op}")
+    if key and cache.get(op, key) is None:
+        return False
+    names.update(file_name(*each) for each in ((about["op"], request), (op, key)) if each[1])
+    return True
 
 
 def _digest(path: str) -> str:
@@ -225,7 +233,7 @@ def read_calls(path: Path) -> Iterator[str]:
     Raises:
         OpArgumentError: a line that is no request.
     """
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(path.read_bytes().decode(errors="replace").splitlines(), 1):
         if not line.strip():
             continue
         try:

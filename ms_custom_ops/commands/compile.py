@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import json
+import hashlib
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -39,8 +40,9 @@ def command(
 ) -> None:  # fmt: skip
     """Trace every case of OPS (default: all) on every chip into the program cache, and write manifest.json there.
 
-    What is there already is not traced again. The manifest names every Program with its SHA-256. Calls from C with the
-    sizes of the cases, and those of --calls, then run without Python (docs/aclnn_c.md).
+    What is there already is not traced again, and where nothing has changed files are only looked at. The manifest
+    names every Program with its SHA-256. Calls from C with the sizes of the cases, and those of --calls, then run
+    without Python (docs/aclnn_c.md).
 
     \b
     Examples:
@@ -50,51 +52,86 @@ def command(
       ms-custom-ops compile segsum_decay --calls calls.txt --out kernels
       ms-custom-ops compile my_scale --target tbe --out build && ms-custom-ops install build --path vendors
     """
-    from tqdm import tqdm
-
-    from ms_custom_ops.batch.compile import compile_items, items_of, write_manifest
-    from ms_custom_ops.batch.plans import make_plans, read_calls
-    from ms_custom_ops.batch.vendor import check_vendor
-    from ms_custom_ops.cache import FOLDER_MODE, ProgramCache
+    from ms_custom_ops.batch import ledger
     from ms_custom_ops.config import config
 
     scope: Scope = ctx.obj
-    registry = scope.registry()
     folder = out or config().cache_dir
     if folder is None:
         raise click.ClickException("the program cache is off (MS_CUSTOM_OPS_CACHE_DIR); accepted: --out FOLDER")
     if target == "tbe" and out is None:
         raise click.UsageError("--target tbe without --out; accepted: --out FOLDER")
-    if target == "tbe":
-        check_vendor(vendor)
-    listed = list(read_calls(calls)) if calls is not None else []
-    names = list(ops or scope.names())
-    items = items_of(registry, names, socs)
-    folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)  # a place that does not take it, before any work
     start = time.perf_counter()
-    with tqdm(total=len(items), unit="case", disable=None, leave=False) as bar:
-
-        def progress(count: int) -> None:
-            bar.update(count)
-
-        folders = tuple(str(f) for f in scope.folders)
-        cache = ProgramCache(folder)
-        outcome = compile_items(items, cache, jobs, scheduler, folders, progress)
-    plans = make_plans([item for item in items if item in outcome.entries], listed, cache, jobs, scheduler, folders)
-    path = write_manifest(outcome, folder)
+    listed = None if calls is None else hashlib.sha256(calls.read_bytes()).hexdigest()
+    question = ledger.asked(op_info=scope.op_info, folders=scope.folders, here=Path.cwd(), ops=ops, socs=socs,
+                            calls=listed, cache=config().cache_dir)  # fmt: skip
+    said = ledger.find(folder, question) if target == "engine" else None
+    if said is None:
+        said = _compiled(ctx, _Asked(ops, socs, jobs, scheduler, target, vendor, calls), folder, question)
+    else:
+        said |= {"traced": 0, "new": 0}
     if as_json:
-        click.echo(json.dumps(outcome.manifest(), indent=1))
+        click.echo((folder / "manifest.json").read_text(encoding="utf-8"), nl=False)
+    click.echo(f"{said['programs']} Programs of {said['ops']} op(s), {said['traced']} traced, "
+               f"{said['calls']} calls from C, {said['new']} new, "
+               f"{time.perf_counter() - start:.1f} s: {folder / 'manifest.json'}", err=as_json)  # fmt: skip
+    for reason, cases in said["without"].items():
+        click.echo(f"without a call from C: {', '.join(cases)}: {reason}", err=True)
+    if said["failed"]:
+        raise click.ClickException(f"{said['failed']} case(s) could not be compiled")
+    if target == "tbe":
+        registry = scope.registry()
+        _write_tbe(ctx, [registry.get(name) for name in ops or scope.names()], folder, vendor)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Arguments of the command."""
+
+    ops: tuple[str, ...]
+    socs: tuple[str, ...]
+    jobs: int
+    scheduler: str | None
+    target: str
+    vendor: str
+    calls: Path | None
+
+
+def _compiled(ctx: click.Context, asked: _Asked, folder: Path, question: str) -> dict[str, Any]:
+    """Compiles what is asked for and is not there; what there is to say of it."""
+    from tqdm import tqdm
+
+    from ms_custom_ops.batch import ledger
+    from ms_custom_ops.batch.compile import compile_items, inputs_of, items_of, write_manifest
+    from ms_custom_ops.batch.plans import make_plans, read_calls
+    from ms_custom_ops.batch.vendor import check_vendor
+    from ms_custom_ops.cache import FOLDER_MODE, ProgramCache
+
+    began, scope = time.time_ns(), ctx.obj
+    registry = scope.registry()
+    if asked.target == "tbe":
+        check_vendor(asked.vendor)
+    listed = list(read_calls(asked.calls)) if asked.calls is not None else []
+    names = list(asked.ops or scope.names())
+    items = items_of(registry, names, asked.socs)
+    folder.mkdir(parents=True, exist_ok=True, mode=FOLDER_MODE)  # a place that does not take it, before any work
+    folders = tuple(str(f) for f in scope.folders)
+    cache = ProgramCache(folder)
+    with tqdm(total=len(items), unit="case", disable=None, leave=False) as bar:
+        outcome = compile_items(items, cache, asked.jobs, asked.scheduler, folders, bar.update)
+    there = [item for item in items if item in outcome.entries]
+    plans = make_plans(there, listed, cache, asked.jobs, asked.scheduler, folders)
+    path = write_manifest(outcome, folder)
     for name, text in (*outcome.failed.items(), *plans.failed.items()):
         click.echo(f"{name}: {text}", err=True)
-    click.echo(f"{len(outcome.entries)} Programs of {len(names)} op(s), {outcome.traced} traced, "
-               f"{plans.made} calls from C, {plans.new} new, "
-               f"{time.perf_counter() - start:.1f} s: {path}", err=as_json)  # fmt: skip
-    for reason, cases in by_reason(plans.without).items():
-        click.echo(f"without a call from C: {', '.join(cases)}: {reason}", err=True)
-    if outcome.failed or plans.failed:
-        raise click.ClickException(f"{len(outcome.failed) + len(plans.failed)} case(s) could not be compiled")
-    if target == "tbe":
-        _write_tbe(ctx, [registry.get(name) for name in names], folder, vendor)
+    failed = len(outcome.failed) + len(plans.failed)
+    said = {"programs": len(outcome.entries), "ops": len(names), "traced": outcome.traced, "calls": plans.made,
+            "new": plans.new, "without": by_reason(plans.without), "failed": failed}  # fmt: skip
+    if not failed:
+        made = {path.name, *(entry["file"] for entry in outcome.entries.values()), *plans.names}
+        inputs = inputs_of([registry.get(name) for name in names], scope.op_info)
+        ledger.write(folder, question, inputs, made, said, began)
+    return said
 
 
 def by_reason(without: Mapping[Item, str]) -> dict[str, list[str]]:

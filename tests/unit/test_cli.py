@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from click.testing import CliRunner, Result
 import ms_custom_ops
 import ms_custom_ops.batch.compile as batch
 from ms_custom_ops import compiler
-from ms_custom_ops.batch import plans
+from ms_custom_ops.batch import ledger, plans
 from ms_custom_ops.batch.plans import requests_of
 from ms_custom_ops.cache import ProgramCache, entries
 from ms_custom_ops.cli import main
@@ -25,9 +27,7 @@ from ms_custom_ops.commands.new import KINDS, rendered
 from ms_custom_ops.errors import MsCustomOpsError
 from ms_custom_ops.registry import get_op
 
-VERBS = (
-    "bench", "cache", "check", "compile", "doc", "doctor", "gen", "info", "install", "list", "new", "run", "test",
-)  # fmt: skip
+VERBS = tuple(sorted(main.list_commands(None)))
 
 
 def command(*arguments: object) -> Result:
@@ -42,7 +42,8 @@ def test_python_m_and_version():
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_of_every_verb_has_an_example(verb):
     result = command(verb, "--help")
-    assert result.exit_code == 0 and f"ms-custom-ops {verb}" in result.output
+    assert result.exit_code == 0 and "Example" in result.output
+    assert f"  ms-custom-ops {verb}" in result.output.split("Example")[1]
 
 
 def test_help_lists_verbs_and_exit_codes():
@@ -155,10 +156,74 @@ def test_compile_traces_once_and_writes_a_manifest(folder, tmp_path, monkeypatch
     manifest = json.loads((out / "manifest.json").read_text())
     assert len(manifest["programs"]) == 32 and len(entries(out)) == 32
     assert manifest["programs"][0]["op"] == "my_op" and len(manifest["programs"][0]["sha256"]) == 64
+    (out / ledger.LEDGER).unlink(missing_ok=True)
     monkeypatch.setattr(batch, "trace_item", None)  # nothing is traced
     second = command("--ops", folder, "compile", "--out", out)
     assert "32 Programs of 2 op(s), 0 traced" in second.output
     assert json.loads((out / "manifest.json").read_text()) == manifest
+
+
+def test_compile_of_what_is_as_it_was_looks_at_files_alone(folder, tmp_path):
+    """In processes of their own: neither NumPy, nor the registry, nor MindSpore is loaded the second time."""
+    out, calls = tmp_path / "programs", tmp_path / "calls"
+    calls.write_bytes(b"")
+    past = time.time() - 60  # files that a chip's author wrote a while ago
+    for path in [*folder.rglob("*"), folder, calls]:
+        os.utime(path, (past, past))
+    time.sleep(0.1)  # their ctime is now
+    loaded = "print(sorted({m.partition('.')[0] for m in sys.modules} & {'numpy', 'mindspore', 'yaml', 'tqdm'}))"
+    run = "from ms_custom_ops.cli import main\nmain(sys.argv[1:])"
+    code = f"import atexit, sys; atexit.register(lambda: {loaded})\n{run}"
+    arguments = ["--ops", str(folder), "compile", "--out", str(out), "--calls", str(calls)]
+
+    def said(*more: str) -> str:
+        done = subprocess.run([sys.executable, "-c", code, *arguments, *more], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    first, second = said(), said()
+    assert "32 traced" in first and "'numpy'" in first
+    assert "32 Programs of 2 op(s), 0 traced, 0 calls from C, 0 new" in second and second.endswith("\n[]\n")
+    assert json.loads(said("--json").replace("\n[]\n", "\n")) == json.loads((out / "manifest.json").read_text())
+    entries(out)[0].path.unlink()
+    assert "32 Programs of 2 op(s), 1 traced" in said() and said().endswith("\n[]\n")
+    kernel = folder / "op_impl" / "my_op" / "kernel.py"
+    kernel.write_text(kernel.read_text() + "# another text\n")
+    assert "32 traced" in said()
+    assert "4 Programs of 1 op(s), 0 traced" in said("my_op", "--soc", "Ascend910B1")
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"asked": 1}', "\udcff", '{"asked": "Q", "trees": 3}', "[" * 10_000])
+def test_a_damaged_ledger_is_none(tmp_path, text):
+    (tmp_path / ledger.LEDGER).write_text(text.replace("Q", "question"), errors="surrogateescape")
+    assert ledger.find(tmp_path, "question") is None
+
+
+def test_a_ledger_ends_with_what_it_stands_for(tmp_path):
+    source, made, tree = tmp_path / "kernel.py", tmp_path / "a.mcop", tmp_path / "tree"
+    tree.mkdir()
+    inputs = ledger.Inputs({str(tree)}, {str(source), str(tmp_path / "absent")})
+
+    def kept() -> bool:
+        source.write_text("first")
+        made.write_text("program")
+        time.sleep(0.1)
+        ledger.write(tmp_path, "question", inputs, ["a.mcop"], {"programs": 1}, time.time_ns())
+        return ledger.find(tmp_path, "question") == {"programs": 1}
+
+    assert kept() and ledger.find(tmp_path, "another") is None
+    for change in (
+        lambda: source.write_text("other"),
+        lambda: (tmp_path / "absent").write_text(""),
+        lambda: (tree / "new.py").write_text(""),
+        lambda: made.write_text("cut"),
+        made.unlink,
+    ):
+        change()
+        assert ledger.find(tmp_path, "question") is None
+        assert kept()
+    ledger.write(tmp_path, "question", inputs, ["a.mcop"], {}, source.stat().st_mtime_ns)  # edited while it was made
+    assert ledger.find(tmp_path, "question") is None
 
 
 def test_compile_in_processes_gives_the_same_manifest(folder, tmp_path):
@@ -224,6 +289,21 @@ def test_plans_that_are_there_are_not_made_again_until_a_file_changes(tmp_path, 
     assert (again.made, again.new) == (3, 0)
     source.write_text("second")
     assert plans.make_plans([], calls, cache).new == 3
+
+
+def test_a_plan_takes_the_program_that_is_there(tmp_path, monkeypatch):
+    """A Program names the files that it was traced from: that of another checkout, out of the user's cache, has the
+    same key and other bytes, and the manifest knows the first ones."""
+    call = '{"aclnn":1,"op":"aclnn_segsum_decay","soc":"Ascend910A"}|=1'
+    made = ("aclnn_segsum_decay", call, b"plan 1\nend\n", "segsum_decay", "key", b"of another checkout")
+    monkeypatch.setattr(plans, "make_item", lambda request: (made, ""))
+    cache = ProgramCache(tmp_path / "cache")
+    cache.put("segsum_decay", "key", b"of this one")
+    found = plans.make_plans([], [call], cache)
+    assert (
+        found.new == 1 and len(found.names) == 2 and found.names == {each.path.name for each in entries(cache.folder)}
+    )
+    assert cache.get("segsum_decay", "key") == b"of this one"
 
 
 def test_compile_refuses_a_place_or_a_name_before_it_works(folder, tmp_path, monkeypatch):
