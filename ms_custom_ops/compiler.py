@@ -291,7 +291,11 @@ def _may_be_kept(spec: OpSpec, before: set[str]) -> bool:
 @functools.lru_cache(maxsize=256)
 def _entry(entry: str) -> Any:
     module, _, name = entry.partition(":")
-    return getattr(importlib.import_module(module), name)
+    loaded = importlib.import_module(module)
+    if not callable(getattr(loaded, name, None)):
+        file = getattr(loaded, "__file__", None) or module
+        raise OpArgumentError(describe("impl in the op_info file", "entry", entry, f"a function of {file}"))
+    return getattr(loaded, name)
 
 
 def _tbe_dict(shape: tuple[int, ...], dtype: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ a traceback of thirty frames would hide the one line that matters.
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import sysconfig
@@ -62,7 +63,8 @@ def author_frame(error: BaseException) -> traceback.FrameSummary | None:
     """The innermost frame of an author's file below the first frame of the library; None where there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     inside = next((i for i, frame in enumerate(frames) if frame.filename.startswith(_LIBRARY)), len(frames))
-    ours = [frame for frame in frames[inside:] if _is_authors(os.path.abspath(frame.filename))]
+    frames = [frame for frame in frames[inside:] if not frame.filename.startswith("<")]  # Python's own
+    ours = [frame for frame in frames if _is_authors(os.path.abspath(frame.filename))]
     return ours[-1] if ours else None
 
 
@@ -74,8 +76,20 @@ def author_location() -> str | None:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else None
 
 
+def _nearest(error: BaseException) -> str:
+    """The names that an object has and the author may have meant, "" without one."""
+    name, owner = getattr(error, "name", None), getattr(error, "obj", None)
+    if not isinstance(error, AttributeError) or not isinstance(name, str) or owner is None:
+        return ""
+    return " or ".join(difflib.get_close_matches(name, [n for n in dir(owner) if not n.startswith("_")], n=2))
+
+
 def _hint(error: BaseException) -> str:
     text = str(error)
+    if nearest := _nearest(error):
+        return f"; write: {nearest}"
+    if match := re.search(r"^Tik\.\w+\(\) missing \d+ required .*?arguments?: (.*)", text):
+        return f"; write: {match[1]} in this call"
     for kind, pattern, write in _HINTS:
         match = re.search(pattern, text) if isinstance(error, kind) else None
         if match:
@@ -92,6 +106,11 @@ def explain(error: BaseException) -> str | None:
         source = (error.text or "").strip()
         return f"{error.filename}:{error.lineno}: {type(error).__name__}: {error.msg}: {source}; write: valid Python"
     frame = author_frame(error)
+    if isinstance(error, SystemExit) and not isinstance(error, MsCustomOpsError) and frame is not None:
+        place = f"[{frame.filename}:{frame.lineno}]"
+        return (
+            f"{frame.name}: the process is asked to end (SystemExit {error.code}); write: raise ValueError(...) {place}"
+        )
     if isinstance(error, MsCustomOpsError):
         first, *rest = str(error).splitlines() or [""]
         placed = frame is None or f"{frame.filename}:" in first

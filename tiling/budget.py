@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ms_custom_ops.errors import BudgetError
+from ms_custom_ops.errors import BudgetError, SignatureError, describe
 from ms_custom_ops.soc.table import CUBE_BLOCK, Soc
 
+SCOPES = ("ub", "l1", "l0a", "l0b", "l0c", "bt")
 DTYPE_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4, "int32": 4}
 
 
@@ -27,6 +28,12 @@ class BufferSpec:
     dtype: str
     elements: int
     phase: str = ""
+
+    def __post_init__(self) -> None:
+        for what, value, known in (("scope", self.scope, SCOPES), ("dtype", self.dtype, tuple(DTYPE_BYTES))):
+            if value not in known:
+                text = describe(f"BufferSpec {self.name}", what, repr(value), ", ".join(known))
+                raise SignatureError(text)
 
     @property
     def size_bytes(self) -> int:

@@ -79,6 +79,8 @@ def case_data(op: OpSpec) -> CaseData:
     if op.name not in cases:
         raise OpInfoError(describe(op.name, f"CASES in {file}", ", ".join(cases) or "(none)",
                                    "an entry for every op of the folder, CaseData() for plain numbers"))  # fmt: skip
+    if not isinstance(cases[op.name], CaseData):
+        raise OpInfoError(describe(op.name, f"CASES[{op.name!r}] in {file}", repr(cases[op.name]), "a CaseData(...)"))
     return cases[op.name]
 
 

@@ -41,7 +41,7 @@ def run_case(case: PlannedCase, soc: str, way: str = "native", check: bool = Fal
         golden = [] if case.invalid else golden_outputs(case.op, arrays, case.attrs, case.symbols)
     except MsCustomOpsError as error:
         _refused(result, error)
-    except Exception as error:  # whatever a case meets is a result, not the end of the run
+    except (Exception, SystemExit) as error:  # whatever a case meets is a result, not the end of the run
         result.verdict, result.message = "error", explain(error) or f"{type(error).__name__}: {error}"
     else:
         if case.invalid:

@@ -74,6 +74,9 @@ def chosen_case(op: OpSpec, wanted: Wanted) -> Case:
     unknown = [n for n in sizes if n not in case.symbols]
     if unknown:
         raise click.UsageError(f"--shape {', '.join(unknown)}: accepted for {name}: {', '.join(case.symbols)}")
+    wrong = [f"{n}={size}" for n, size in sizes.items() if type(size) is not int or size < 0]
+    if wrong:
+        raise click.UsageError(f"--shape {', '.join(wrong)}: is no size; accepted: whole numbers from 0")
     return replace(
         case, symbols={**case.symbols, **sizes}, attrs={**case.attrs, **attrs}, dtype=wanted.dtype or case.dtype
     )
@@ -114,10 +117,17 @@ def reads_data(program: ir.Program) -> bool:
     return any(isinstance(s, ir.Load) for s in ir.walk(program.body))
 
 
+def refuse_file(what: str, accepted: str) -> None:
+    """click.UsageError for a file where an op or ``FILE.py:FUNCTION`` belongs."""
+    if Path(what).suffix in (".py", ".cpp", ".asc", ".yaml", ".cce"):
+        raise click.UsageError(f"{what} is the name of a file; accepted: {accepted}")
+
+
 def find_subject(scope: Scope, what: str, wanted: Wanted) -> Subject:
     """An op of the registry, or ``FILE.py:FUNCTION``."""
     if ":" in what:
         return _of_file(what, wanted)
+    refuse_file(what, "OP, FILE.py:FUNCTION, KERNEL.cpp")
     from ms_custom_ops.compiler import compile_call
 
     op = scope.registry().get(what)

@@ -29,7 +29,13 @@ _NEW = re.compile(r"(zeros|ones|arange|normal):([\d,x]+):(\w+)")
 @click.option("--cmake", is_flag=True, help="Print the folder to add to CMAKE_PREFIX_PATH.")
 @click.pass_context
 def command(ctx: click.Context, cflags: bool, libs: bool, cmake: bool) -> None:
-    """Kernels in Ascend C."""
+    """Kernels in Ascend C.
+
+    \b
+    Examples:
+      ms-custom-ops ascendc run add_custom.cpp --blocks 8 x.npy ones:16384:float16 zeros:16384:float16 16384
+      g++ $(ms-custom-ops ascendc --cflags) main.cpp add_custom.cpp $(ms-custom-ops ascendc --libs)
+    """
     words = [*compiler.cflags(), "-include", "mco/launch.h"] if cflags else []
     words += compiler.libs() if libs else []
     words += [str(Path(ascendc.__file__).parent / "cmake")] if cmake else []
@@ -57,6 +63,11 @@ def run(file, values, entry, blocks, soc, sources, include_dirs, defines, tiling
 
     A value is a number, a file x.npy, or a new array such as zeros:8x2048:float16, ones, arange or normal. Arrays that
     the kernel has changed are shown, and with --save written to a folder.
+
+    \b
+    Examples:
+      ms-custom-ops ascendc run add.cpp --entry add --blocks 8 x.npy ones:16384:float16 zeros:16384:float16 16384
+      ms-custom-ops ascendc run main.cpp --source add.cpp
     """
     if re.search(r"\bmain\s*\(", without_comments(file.read_text(errors="replace"))):
         with tempfile.TemporaryDirectory() as folder:
@@ -97,7 +108,10 @@ def value_of(name: str, number: int, text: str) -> np.ndarray | int | float:
         made = makers[kind](count)
         return made.astype(DTYPES[dtype].numpy).reshape(shape)
     if text.endswith(".npy"):
-        return np.ascontiguousarray(np.load(text))
+        try:
+            return np.ascontiguousarray(np.load(text, allow_pickle=False))
+        except (ValueError, EOFError) as error:
+            raise AscendcError(describe(name, where, f"{text}, {error}", "a file that np.save wrote")) from None
     try:
         return int(text, 0)
     except ValueError:

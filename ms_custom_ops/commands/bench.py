@@ -50,6 +50,7 @@ def command(
 
     from ms_custom_ops.cases import smoke_cases
     from ms_custom_ops.errors import SocError
+    from ms_custom_ops.registry.yaml_source import nearest
     from ms_custom_ops.soc import current_soc, get_soc
 
     chip = (current_soc() if soc is None else get_soc(soc)).name
@@ -61,7 +62,8 @@ def command(
             if ops:
                 raise
     if not planned:
-        raise click.ClickException(f"no case on {chip} for --case {pattern}")
+        known = [case.name for name in ops or scope.names() for case in registry.get(name).cases]
+        raise click.ClickException(f"no case on {chip} for --case {pattern}; {nearest(pattern, dict.fromkeys(known))}")
     rows: list[dict[str, Any]] = []
     for case in tqdm(planned, unit="case", disable=None, leave=False):
         rows += _figures(case, chip, repeats)

@@ -32,6 +32,10 @@ def _folder() -> Path:
     folder = config().cache_dir
     if folder is None:
         raise click.ClickException("the program cache is off (MS_CUSTOM_OPS_CACHE_DIR); accepted: a folder there")
+    if folder.exists() and not folder.is_dir():
+        raise click.ClickException(
+            f"the program cache is the file {folder} (MS_CUSTOM_OPS_CACHE_DIR); accepted: a folder"
+        )
     return folder
 
 

@@ -35,6 +35,7 @@ def command(
       ms-custom-ops export bwd_segsum_dadt --soc Ascend910B1 --out exported --prove
       ms-custom-ops export kernel.py:double --arg 'float16[1024]' --arg 'float16[1024]' --soc Ascend310P3 --out double
     """
+    from ms_custom_ops.commands._subject import refuse_file
     from ms_custom_ops.exporter import op_subject, program_subject, write
     from ms_custom_ops.soc import current_soc
 
@@ -53,6 +54,7 @@ def command(
         if arguments or name or trace_soc:
             given = "arg" if arguments else "name" if name else "trace-soc"
             raise click.UsageError(f"--{given} with an op; accepted: --case")
+        refuse_file(what, "OP, FILE.py:FUNCTION of a TIK kernel")
         subject = op_subject(scope.registry().get(what), soc or current_soc().name, cases)
     exported = write(subject, out)
     for case, facts in exported.facts.items():

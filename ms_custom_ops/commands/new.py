@@ -55,7 +55,9 @@ def command(scope: Scope, name: str, template: str, lang: str) -> None:
 
 def _check_name(scope: Scope, name: str) -> None:
     if not _NAME.match(name) or keyword.iskeyword(name):
-        raise click.UsageError(f"NAME is {name!r}; accepted: small letters, digits and underscores, a letter first")
+        raise click.UsageError(
+            f"NAME is {name!r}; accepted: small letters, digits and underscores, a letter first, no word of Python's"
+        )
     registry = load_registry()
     for folder in scope.folders:
         if any(folder.glob("op_info/*.yaml")):  # else it becomes a folder of ops now

@@ -96,6 +96,13 @@ def command(
 
     --out writes insight/trace.json (MindStudio Insight), perfetto.json, tables in the form of the vendor's profiler,
     summary.html and summary.json. Nothing is measured on a chip; docs/profiler.md says what the figures are worth.
+
+    \b
+    Examples:
+      ms-custom-ops profile flash_attention --case causal_small --soc Ascend910B1 --out profile
+      ms-custom-ops profile flash_attention --shape S1=1024,S2=1024 --compare soc=Ascend910A
+      ms-custom-ops profile kernel.py:add --arg 'float16[4096]' --arg 'float16[4096]'
+      ms-custom-ops profile add.cpp --block-dim 8 --arg x.npy --arg ones:16384:float16 --arg zeros:16384:float16
     """
     from ms_custom_ops.cost import files
 

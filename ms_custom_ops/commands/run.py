@@ -16,18 +16,23 @@ import numpy as np
 from ms_custom_ops.program.dtypes import DTYPES
 
 _TENSOR = re.compile(r"(?P<dtype>[a-z]+[0-9]*)\[(?P<dims>[0-9, ]*)\]")
+_LIKE_TENSOR = re.compile(r"[a-z]+[0-9]+\s*\[[-0-9, x*]*\]?")  # a description with a mistake in it
 _NAMED = re.compile(r"(?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>.*)", re.DOTALL)
 
 
 def parse_value(text: str) -> Any:
     """Value of an --arg: ``float16[2,3]`` is the dict that describes a tensor to a TBE operator, a Python
-    literal is itself, ``true``, ``false`` and ``null`` are as in JSON, anything else is a string."""
+    literal is itself, ``true``, ``false`` and ``null`` are as in JSON, anything else is a string; click.UsageError for
+    what is nearly a description."""
     match = _TENSOR.fullmatch(text.strip())
     if match and match.group("dtype") in DTYPES:
         shape = tuple(int(d) for d in match.group("dims").split(",") if d.strip())
         return {
             "shape": shape, "dtype": match.group("dtype"), "format": "ND", "ori_shape": shape, "ori_format": "ND",
         }  # fmt: skip
+    if _LIKE_TENSOR.fullmatch(text.strip()):
+        raise click.UsageError(f"--arg {text}: is no description of a tensor; accepted: DTYPE[SIZE,...] such as "
+                               f"float16[2,1024], a DTYPE of {', '.join(DTYPES)}")  # fmt: skip
     words = {"true": True, "false": False, "null": None}
     if text in words:
         return words[text]
@@ -116,6 +121,8 @@ def entry_of(spec: str) -> Any:
             names = ", ".join(n for n, v in vars(found).items() if callable(v) and not n.startswith("_"))
             raise click.UsageError(f"KERNEL: {file} has no {part}; accepted: {names or 'a file with functions'}")
         found = getattr(found, part)
+    if not callable(found):
+        raise click.UsageError(f"KERNEL: {name} of {file} is {found!r}; accepted: a function")
     return found
 
 

@@ -65,6 +65,7 @@ def command(
     """
     from ms_custom_ops.cases import read_cases
     from ms_custom_ops.cases import report as output
+    from ms_custom_ops.registry.yaml_source import nearest
 
     mindspore = mindspore or stage == "graph"
     engines = "ascendc" if stage == "ascendc" else engines
@@ -72,6 +73,8 @@ def command(
         raise click.UsageError(f"--mindspore with --engine {engines}; accepted: one of the two")
     if scheduler is not None and (files or stage in ("golden", "faults")):
         raise click.UsageError("--scheduler with --cases, --only golden or --only faults; accepted: cases of OPS")
+    if report is not None and not report.parent.is_dir():  # before the cases run
+        raise click.UsageError(f"--report {report}: {report.parent} is no folder; accepted: a file in one that exists")
     scope: Scope = ctx.obj
     registry = scope.registry()
     names = ops or (() if files else scope.names())
@@ -84,7 +87,10 @@ def command(
     # Everything is planned before anything runs: an op without case data is refused at once.
     plans = [plan for source in sources for plan in _plans(source, socs, seed, pattern, limit)]
     if not any(plan.cases for plan in plans):
-        raise click.ClickException(f"no case for these chips and --case {pattern}")
+        known = [case.name for source in sources for case in getattr(source, "cases", ())]
+        raise click.ClickException(
+            f"no case for these chips and --case {pattern}; {nearest(pattern, dict.fromkeys(known))}"
+        )
     ways = ("mindspore",) if mindspore else ("native", "reference") if engines == "both" else (engines,)
     if not quiet:
         click.echo(output.line(output.HEADER))

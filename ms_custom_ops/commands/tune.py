@@ -38,6 +38,11 @@ def command(
 
     Later calls of exactly these sizes on this chip take what was kept. Another tile rounds otherwise: results differ
     in their last bits. What is searched is the model of docs/profiler.md, not a chip.
+
+    \b
+    Examples:
+      ms-custom-ops tune flash_attention --shape B=1,N1=8,N2=8,S1=4096,S2=4096,D=128 --soc Ascend910B1
+      ms-custom-ops tune flash_attention --case causal_small --forget
     """
     from ms_custom_ops import tuned, tuning
 

@@ -91,6 +91,8 @@ def load_kernel(path: str | os.PathLike[str]) -> ModuleType:
     file = Path(path)
     if file.suffix != ".py" or not file.is_file():
         raise KernelLoadError(f"load_kernel: path is {str(path)!r}; accepted: an existing .py file")
+    if b"\0" in file.read_bytes():
+        raise KernelLoadError(f"load_kernel: {path} is not text; accepted: a source of Python in UTF-8")
     install()
     root, name = package_of(file)
     entry = str(root)

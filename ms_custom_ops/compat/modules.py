@@ -160,7 +160,8 @@ class _Package(types.ModuleType):
                 value = getattr(source, attribute, None)
                 if value is not None and not isinstance(value, types.ModuleType):
                     return value
-        raise AttributeError(f"module {self.__name__!r} (of ms_custom_ops.compat) has no attribute {attribute!r}")
+        raise AttributeError(f"module {self.__name__!r} (of ms_custom_ops.compat) has no attribute {attribute!r}",
+                             name=attribute, obj=self)  # fmt: skip
 
 
 def _source(name: str) -> types.ModuleType:

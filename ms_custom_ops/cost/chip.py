@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 from collections.abc import Mapping
@@ -52,7 +53,9 @@ class CostChip:
         """The same chip with other numbers; SocError for a name it does not have."""
         unknown = [n for n in values if n not in self.values]
         if unknown:
-            raise SocError(describe("cost_chip", "value", ", ".join(unknown), ", ".join(sorted(self.values))))
+            close = difflib.get_close_matches(unknown[0], self.values, n=1)
+            nearest = ", ".join(sorted(self.values)) + (f"; nearest: {close[0]}" if close else "")
+            raise SocError(describe("cost_chip", "number", ", ".join(unknown), nearest))
         return replace(
             self, values={**self.values, **values}, sources={**self.sources, **dict.fromkeys(values, "user")}
         )

@@ -23,9 +23,11 @@ def resolve(dotted: str) -> Callable[..., Any]:
     """The function named "package.module:function"; imports its module now, not before.
 
     Raises:
-        OpInfoError: the module has no such function. ImportError: the module does not import.
+        OpInfoError: there is no such module, or it has no such function. ImportError: the module does not import.
     """
     module_name, _, function = dotted.partition(":")
+    if find_module(module_name) is None:
+        raise OpInfoError(describe("op_info", "module", f"'{module_name}'", "one that there is a file of"))
     module = importlib.import_module(module_name)
     if not hasattr(module, function):
         raise OpInfoError(describe("op_info", "function", f"'{dotted}'", f"a function of {module.__file__}"))
@@ -133,7 +135,7 @@ def _check_cases(spec: OpSpec, registry: Registry) -> list[str]:
     """Every case must be accepted on at least one chip, and every gradient must have its input's shape."""
     found = []
     for case in spec.cases:
-        reasons = []
+        reasons: dict[str, list[str]] = {}
         for soc in spec.target.soc:
             try:
                 shapes, dtypes, attrs = spec.case_call(case)
@@ -143,9 +145,10 @@ def _check_cases(spec: OpSpec, registry: Registry) -> list[str]:
                 )
                 break
             except MsCustomOpsError as error:
-                reasons.append(f"{soc}: {error}")
+                reasons.setdefault(str(error), []).append(soc)
         else:
-            found.append(f"{spec.location}: case '{case.name}' is accepted on no chip: " + "; ".join(reasons))
+            texts = [f"{', '.join(socs)}: {text}" for text, socs in reasons.items()]
+            found.append(f"{spec.location}: case '{case.name}' is accepted on no chip: " + "; ".join(texts))
     return found
 
 

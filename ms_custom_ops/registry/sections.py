@@ -235,7 +235,9 @@ def read_cases(reader: OpReader, args: tuple[ArgSpec, ...]) -> tuple[Case, ...]:
         name, dtype = reader.string(item, "name", path), reader.string(item, "dtype", path)
         if not name or name in [case.name for case in cases]:
             reader.bad(path, f"case name '{name}'; accepted: a name of its own")
-        if dtype not in CODE_TO_NAME:
+        if "dtype" not in item:
+            reader.bad(path, f"case '{name}' has no dtype; accepted: dtype: one of {', '.join(CODE_TO_NAME)}")
+        elif dtype not in CODE_TO_NAME:
             reader.bad(path, f"case '{name}': dtype code is {dtype!r}; {nearest(dtype, CODE_TO_NAME)}")
         present = reader.typed(item.get("present", []), list, path + ("present",), "a list of optional tensors") or []
         for tensor in present:

@@ -98,7 +98,9 @@ def read_source(path: Path, findings: Findings, max_bytes: int = MAX_FILE_BYTES)
         data = _parse(text, source, findings)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        findings.add(f"{path}:{line}", f"not valid YAML: {error.problem}", path.stem)
+        tab = "\t" in "".join(text.splitlines()[line - 1 : line])
+        write = "; write: spaces in place of the tab" if tab else ""
+        findings.add(f"{path}:{line}", f"not valid YAML: {error.problem}{write}", path.stem)
     except _Refused as refused:
         findings.add(f"{path}:{refused.line}", str(refused), path.stem)
     except (yaml.YAMLError, RecursionError) as error:
@@ -107,7 +109,8 @@ def read_source(path: Path, findings: Findings, max_bytes: int = MAX_FILE_BYTES)
         if isinstance(data, dict):
             source.data = data
         else:
-            text = f"the file holds {type(data).__name__}; accepted: a mapping from op name to op"
+            held = "nothing" if data is None else type(data).__name__
+            text = f"the file holds {held}; accepted: a mapping from op name to op"
             findings.add(f"{path}:1", text, path.stem)
     return source
 

@@ -134,7 +134,7 @@ class Tik(
                     raise TikSupportError(f"{name}: {reason}", user_location())
 
             return refuse
-        raise AttributeError(f"Tik has no method {name!r}")
+        raise AttributeError(f"Tik has no method {name!r}", name=name, obj=self)
 
     # ---- tensors and scalars ----
     def Tensor(

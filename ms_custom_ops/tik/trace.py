@@ -66,7 +66,8 @@ def trace(function: Callable[..., Any], *args: Any, soc: str | None = None, **kw
     if not programs:
         made = "no Tik instance was made" if not collected else "its Tik instance was not finished"
         raise TikError(
-            f"trace: {name} built no kernel ({made}); accepted: a function that calls tik_instance.BuildCCE(...) once"
+            f"trace: {name} built no kernel ({made}); accepted: a function that calls tik_instance.BuildCCE(...), or "
+            "build() of its kernel's class, once"
         )
     # A second BuildCCE of one instance under one name is a kernel built again, not another one.
     names = [n for instance in collected for n in dict.fromkeys(instance.kernel_names)]

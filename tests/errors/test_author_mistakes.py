@@ -89,7 +89,57 @@ MISTAKES: dict[str, tuple[str, str, str, str, list[str], str]] = {
     "golden_missing": (
         "elementwise", Y, 'golden: "op_impl.my_op.golden:my_op"', 'golden: "op_impl.my_op.golden:my_up"', ["check"],
         r"my_op.yaml:2: op my_op: impl.golden names 'my_up', which .*golden.py does not define"),
+    "method_misspelt": (
+        "elementwise", K, "self.vector.muls(", "self.vector.mulz(", ["test", "my_op"],
+        r"'VectorUnit' object has no attribute 'mulz'; write: .*muls.* \[.*kernel.py:\d+\]"),
+    "instruction_misspelt": (
+        "elementwise", K, "self.tik.data_move(row[0]", "self.tik.data_mov(row[0]", ["test", "my_op"],
+        r"Tik has no method 'data_mov'; write: data_move.* \[.*kernel.py:\d+\]"),
+    "entry_does_not_build_says_how": (
+        "elementwise", K, 'return Scale(call, _plan(call, "x")).build()', 'Scale(call, _plan(call, "x"))',
+        ["test", "my_op"],
+        r"accepted: a function that calls tik_instance.BuildCCE\(...\), or build\(\) of its kernel's"),
+    "process_ended": (
+        "elementwise", K, "        width, row =", "        raise SystemExit(3)\n        width, row =",
+        ["test", "my_op"],
+        r"task: the process is asked to end \(SystemExit 3\); write: raise ValueError\(...\) \[.*kernel.py:\d+\]"),
+    "process_ended_in_a_profile": (
+        "elementwise", K, "        width, row =", "        raise SystemExit(3)\n        width, row =",
+        ["profile", "my_op"],
+        r"Error: task: the process is asked to end \(SystemExit 3\); write: raise ValueError"),
+    "scope_of_a_buffer": (
+        "elementwise", T, 'BufferSpec("row", "ub"', 'BufferSpec("row", "ubuf"', ["test", "my_op"],
+        r"BufferSpec row: scope is 'ubuf'; accepted: ub, l1, l0a, l0b, l0c, bt \[.*tiling/my_op.py:\d+\]"),
+    "dtype_of_a_buffer": (
+        "elementwise", T, '"ub", problem.dtype', '"ub", "float"', ["test", "my_op"],
+        r"BufferSpec row: dtype is 'float'; accepted: float16, bfloat16, float32, int32 \[.*tiling/my_op.py:\d+\]"),
+    "entry_misspelt": (
+        "elementwise", Y, 'kernel:my_op"', 'kernel:my_up"', ["test", "my_op"],
+        r"impl in the op_info file: entry is .*kernel:my_up; accepted: a function of .*my_op/kernel.py"),
+    "golden_module_misspelt": (
+        "elementwise", Y, 'golden: "op_impl.my_op.golden:my_op"', 'golden: "op_impl.my_op.golded:my_op"',
+        ["test", "my_op"],
+        r"op_info: module is '.*op_impl.my_op.golded'; accepted: one that there is a file of"),
+    "cases_of_another_type": (
+        "elementwise", "op_impl/my_op/cases.py", '"my_op": CaseData()', '"my_op": 3', ["test", "my_op"],
+        r"CASES\['my_op'\] in .*cases.py is 3; accepted: a CaseData\(...\)"),
+    "case_without_a_dtype": (
+        "elementwise", Y, "M: 37, N: 208, dtype: F16", "M: 37, N: 208", ["check"],
+        r"my_op.yaml:28: op my_op: case 'rows' has no dtype; accepted: dtype: one of F16, BF16"),
+    "case_without_a_size": (
+        "elementwise", Y, "M: 37, N: 208, dtype: F16", "M: 37, dtype: F16", ["check"],
+        r"case 'rows' is accepted on no chip: Ascend910A, .*: my_op: shape of x in case rows is not computable: 'N'"),
+    "tab_in_yaml": (
+        "elementwise", Y, "  doc: y", "\tdoc: y", ["check"],
+        r"my_op.yaml:3: not valid YAML: .*; write: spaces in place of the tab"),
 }  # fmt: skip
+
+
+def test_an_empty_file_holds_nothing(write_op) -> None:
+    folder = write_op("elementwise")
+    (folder / Y).write_text("")
+    result = CliRunner().invoke(main, ["--ops", str(folder), "check"])
+    assert result.exit_code == 1 and "my_op.yaml:1: the file holds nothing; accepted: a mapping" in result.output
 
 
 @pytest.mark.parametrize("name", MISTAKES)

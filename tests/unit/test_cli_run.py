@@ -152,7 +152,7 @@ def test_values_of_arg(text: str, value: Any) -> None:
     ("entry", "arguments", "message"),
     [
         ("scale", (), "scale: arguments: missing a required argument: 'x'; accepted: x, factor, kernel_name"),
-        ("scale", ("--arg", "int7[3]", "--arg", "1.0"), "scale: type of x is str; accepted: dict with shape and dtype"),
+        ("scale", ("--arg", "int7[3]", "--arg", "1.0"), "--arg int7.3.: is no description of a tensor"),
         ("scale", (*ARGS[:4], "--soc", "Ascend999"), "soc is 'Ascend999'"),
         ("scale", ARGS, "--feed: given are no names and 0 unnamed values; accepted: one value for each of x, times"),
         ("scale", (*ARGS, "--feed", "1", "--feed", "2", "--feed", "3"), "no names and 3 unnamed values"),
