@@ -91,6 +91,7 @@ struct Stream : Object {
   int error = 0;
   std::string error_text;
   uint64_t reporter = 0;  // the thread that takes its callbacks, 0: none
+  int blocked = 0;        // callbacks that it waits for (ACL_CALLBACK_BLOCK)
 };
 // MS_CUSTOM_OPS_ACL_DELAY=1: work is delayed to the synchronisation and fresh memory is poisoned.
 bool delayed();

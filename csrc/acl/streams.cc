@@ -32,9 +32,40 @@ std::shared_ptr<Event> event_of(const char* function, aclrtEvent handle) {
   return event;
 }
 
-void synchronise(const char* function, const std::shared_ptr<Stream>& stream) {
+// Callbacks that wait for the thread which takes them.
+struct Reports {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::map<uint64_t, std::deque<std::function<void()>>> waiting;  // by thread
+  std::map<uint64_t, int> subscribed;
+};
+
+Reports& reports() {
+  static Reports& only = *new Reports;
+  return only;
+}
+
+// Until the callbacks that block a stream were made, by another thread than this one.
+void wait_for_callbacks(const char* function, const Stream& stream, int32_t timeout) {
+  Reports& r = reports();
+  std::unique_lock<std::mutex> lock(r.mutex);
+  if (stream.reporter == uint64_t(pthread_self())) return;
+  const auto over = [&] { return !stream.blocked || !r.subscribed.count(stream.reporter); };
+  if (timeout < 0) {
+    r.arrived.wait(lock, over);
+  } else if (!r.arrived.wait_for(lock, std::chrono::milliseconds(timeout), over)) {
+    refuse(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, "%s: a callback that blocks the stream took more than %d ms", function,
+           timeout);
+  }
+}
+
+void synchronise(const char* function, const std::shared_ptr<Stream>& stream, int32_t timeout = -1) {
+  {
+    const std::lock_guard<std::recursive_mutex> lock(turn());
+    drain(*stream, stream->pushed);
+  }
+  wait_for_callbacks(function, *stream, timeout);
   const std::lock_guard<std::recursive_mutex> lock(turn());
-  drain(*stream, stream->pushed);
   if (!stream->error) return;
   const std::string told = stream->error_text;
   stream->error = 0;
@@ -60,19 +91,6 @@ void destroy_stream(const char* function, aclrtStream stream, bool finish) {
   if (!known) refuse(ACL_ERROR_INVALID_PARAM, "%s: no stream, or destroyed before", function);
   withdraw(stream, Kind::kStream);
   if (finish) synchronise(function, known);
-}
-
-// Callbacks that wait for the thread which takes them.
-struct Reports {
-  std::mutex mutex;
-  std::condition_variable arrived;
-  std::map<uint64_t, std::deque<std::function<void()>>> waiting;  // by thread
-  std::map<uint64_t, int> subscribed;
-};
-
-Reports& reports() {
-  static Reports& only = *new Reports;
-  return only;
 }
 
 void hand_callback(uint64_t thread, std::function<void()> callback) {
@@ -157,7 +175,7 @@ aclError aclrtSynchronizeStream(aclrtStream stream) {
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
   return guarded(ACL_ERROR_FAILURE, [&] {
     check_timeout("aclrtSynchronizeStreamWithTimeout", timeout);
-    synchronise("aclrtSynchronizeStreamWithTimeout", stream_of(stream));
+    synchronise("aclrtSynchronizeStreamWithTimeout", stream_of(stream), timeout);
   });
 }
 
@@ -285,9 +303,9 @@ aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream) {
     const auto on = stream_of(stream);
     const std::lock_guard<std::recursive_mutex> lock(turn());
     if (on->reporter) refuse(ACL_ERROR_INVALID_PARAM, "aclrtSubscribeReport: the stream has a thread already");
-    on->reporter = threadId;
     Reports& r = reports();
     const std::lock_guard<std::mutex> inner(r.mutex);
+    on->reporter = threadId;
     ++r.subscribed[threadId];
   });
 }
@@ -299,10 +317,11 @@ aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream) {
     if (!on->reporter || on->reporter != threadId) {
       refuse(ACL_ERROR_INVALID_PARAM, "aclrtUnSubscribeReport: the thread does not take this stream's callbacks");
     }
-    on->reporter = 0;
     Reports& r = reports();
     const std::lock_guard<std::mutex> inner(r.mutex);
+    on->reporter = 0;
     if (--r.subscribed[threadId] == 0) r.subscribed.erase(threadId);
+    r.arrived.notify_all();
   });
 }
 
@@ -319,7 +338,20 @@ aclError aclrtLaunchCallback(aclrtCallback fn, void* userData, aclrtCallbackBloc
           ACL_ERROR_RT_STREAM_NO_CB_REG,
           "aclrtLaunchCallback: no thread takes the stream's callbacks; accepted: a call after aclrtSubscribeReport");
     }
-    submit(on, [=] { hand_callback(thread, [=] { fn(userData); }); });
+    Reports& r = reports();
+    if (blockType == ACL_CALLBACK_NO_BLOCK) return submit(on, [=] { hand_callback(thread, [=] { fn(userData); }); });
+    {
+      const std::lock_guard<std::mutex> lock(r.mutex);
+      ++on->blocked;
+    }
+    submit(on, [=, &r] {
+      hand_callback(thread, [=, &r] {
+        fn(userData);
+        const std::lock_guard<std::mutex> lock(r.mutex);
+        --on->blocked;
+        r.arrived.notify_all();
+      });
+    });
   });
 }
 

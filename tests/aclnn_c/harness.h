@@ -2,6 +2,7 @@
 // A call of aclnnSparseFlashAttentionGrad whose every argument can be changed, and a list of cases.
 #pragma once
 
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>

@@ -189,6 +189,33 @@ CASE(callbacks) {
   good(aclrtDestroyStream(stream));
 }
 
+CASE(a_callback_that_blocks_is_made_before_the_synchronisation) {
+  aclrtStream stream = nullptr;
+  aclrtContext own = nullptr;
+  good(aclrtCreateStream(&stream));
+  good(aclrtGetCurrentContext(&own));
+  std::atomic<bool> over{false}, may{false};
+  std::thread taker([&] {
+    if (aclrtSetCurrentContext(own)) return;
+    while (!over) {
+      if (may) aclrtProcessReport(10);
+    }
+  });
+  const uint64_t thread = uint64_t(taker.native_handle());
+  good(aclrtSubscribeReport(thread, stream));
+  int called = 0;
+  const auto count = [](void* data) { ++*static_cast<int*>(data); };
+  good(aclrtLaunchCallback(count, &called, ACL_CALLBACK_BLOCK, stream));
+  expect(aclrtSynchronizeStreamWithTimeout(stream, 20), 507046, "a callback that blocks the stream took more than 20");
+  may = true;
+  good(aclrtSynchronizeStream(stream));
+  expect_true(called == 1, "the callback of a synchronised stream");
+  over = true;
+  taker.join();
+  good(aclrtUnSubscribeReport(thread, stream));
+  good(aclrtDestroyStream(stream));
+}
+
 CASE(conversions) {
   for (const float value : {0.0f, 1.0f, -2.5f, 65504.0f, 5.9604645e-8f}) {
     expect_true(aclFloat16ToFloat(aclFloatToFloat16(value)) == value, "a float16 number");

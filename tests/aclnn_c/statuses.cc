@@ -165,6 +165,46 @@ CASE(query_heads) {
   c.refused(561002, "but got n2=1 n1=12");
 }
 
+CASE(more_query_heads_than_there_are) {
+  Call c;
+  c.t["query"].shape = {3, 256, 16};
+  c.refused(561002, "but got n2=1 n1=256");
+}
+
+CASE(no_query_heads_in_tnd) {
+  Call c;
+  for (const char* name : {"query", "dOut", "out", "dQuery", "queryRope", "dQueryRope"}) c.t[name].shape = {3, 0, 16};
+  c.t["softmaxMax"].shape = c.t["softmaxSum"].shape = {1, 3, 0};
+  for (auto& entry : c.t) entry.second.bytes.clear();
+  c.refused(561002, "but got n2=1 n1=0");
+}
+
+CASE(no_head_size_in_tnd) {
+  Call c;
+  for (const char* name : {"query", "dOut", "out", "dQuery"}) c.t[name].shape = {3, 8, 0};
+  for (const char* name : {"key", "value", "dKey", "dValue"}) c.t[name].shape = {20, 1, 0};
+  for (auto& entry : c.t) entry.second.bytes.clear();
+  c.refused(561002, "TND with a size of 0");
+}
+
+CASE(shape_of_sums) {
+  Call c;
+  c.t["softmaxSum"].shape = {1, 4, 8};
+  c.refused(561002, "The shape of softmaxSum is invalid, got (1, 4, 8), should be (1, 3, 8)");
+}
+
+CASE(rank_of_statistics) {
+  Call c;
+  c.t["softmaxMax"].shape = {3, 8};
+  c.refused(561002, "The shape of softmaxMax is invalid, got (3, 8), should be (1, 3, 8)");
+}
+
+CASE(dtype_of_maxima) {
+  Call c;
+  c.t["softmaxMax"].dtype = ACL_FLOAT16;
+  c.refused(561002, "dtype of softmax_max is float16; accepted: float32");
+}
+
 CASE(shape_of_statistics) {
   Call c;
   c.t["softmaxMax"].shape = {1, 3, 7};
