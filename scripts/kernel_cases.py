@@ -168,7 +168,8 @@ def held(buffer: Any, tensor: dict, shape: tuple) -> None:
     count = math.prod(tensor.get("run_shape") or tensor["shape"])
     size = np.dtype(DTYPES[DTYPE_NAMES.get(tensor["dtype"], tensor["dtype"])].numpy).itemsize
     buffer.size_bytes = count * size
-    buffer.shape = shape if math.prod(shape) == count else (count * size // SIZE[buffer.dtype],)
+    same = math.prod(shape) * SIZE[buffer.dtype] == buffer.size_bytes
+    buffer.shape = shape if same else (buffer.size_bytes // SIZE[buffer.dtype],)
 
 
 class HostError(Exception):
@@ -196,7 +197,7 @@ def blame(error: BaseException) -> tuple[str, str]:
     """(whose fault, one line) of an error."""
     text = (str(error) or type(error).__name__).strip().splitlines()
     line = f"{type(error).__name__}: {text[0] if text else ''}"[:300]
-    if isinstance(error, compat.CannMissingError) or "built no kernel" in line:
+    if isinstance(error, compat.CannMissingError) or "built no kernel" in line or ": call_module: " in line:
         return "dsl", line
     if (
         isinstance(error, ModuleNotFoundError)

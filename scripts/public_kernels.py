@@ -29,6 +29,7 @@ import json
 import math
 import multiprocessing
 import multiprocessing.connection
+import os
 import re
 import signal
 import sys
@@ -105,23 +106,22 @@ def work_test(item: dict, options: argparse.Namespace) -> Any:
         for case in test.cases:
             if options.goldens and case.golden is None:
                 continue
-            yield one_case(item["kernel"], item["root"], test, case, options)
+            yield one_case(item, test, case, options)
 
 
-def one_case(kernel: str, root: str, test: OpUT, case: Case, options: argparse.Namespace) -> Result:
+def one_case(item: dict, test: OpUT, case: Case, options: argparse.Namespace) -> Result:
     """Result of a case of a unit test."""
-    stage = "golden" if case.golden else "trace"
+    kernel, stage = item["kernel"], "golden" if case.golden else "trace"
     soc = chip_of(case.chips, options.soc)
     if soc is None:
         return Result(kernel, case.name, stage, "chip", f"for {', '.join(map(str, case.chips))}")
 
     def call() -> str:
-        file = Path(root).joinpath(*test.module.split(".")).with_suffix(".py")
-        function = getattr(compat.load_kernel(file), test.function)
+        function = getattr(compat.load_kernel(item["file"]), test.function)
         return run_case(function, case, soc)
 
     result = guarded(kernel, case.name, stage, options.timeout, call)
-    if case.expect != "success" and stage == "trace":
+    if isinstance(case.expect, (str, type)) and case.expect != "success" and stage == "trace":
         failed = result.whose in ("here", "dsl")
         expected = "" if failed else "here"
         return Result(kernel, case.name, "refusal", expected, "" if failed else f"{case.expect} is expected")
@@ -151,12 +151,10 @@ def find(folder: Path, options: argparse.Namespace) -> list[dict]:
     for path in sorted(folder.rglob("*.py")):
         text = _text(path)
         if "op_test_frame" in text and "OpUT" in text and (not options.goldens or "calc_expect_func" in text):
-            kernel = kernel_of_test(text, by_name)
+            kernel = kernel_of_test(path, text, by_name)
             if kernel is not None:
-                root = str(_root(kernel))
-                items.append(
-                    {"kind": "test", "path": str(path), "root": root, "kernel": str(kernel.relative_to(folder))}
-                )
+                item = {"kind": "test", "path": str(path), "root": str(_root(kernel)), "file": str(kernel)}
+                items.append({**item, "kernel": str(kernel.relative_to(folder))})
     items += list(single_ops(folder, by_name))
     for entry in yaml.safe_load(Path(options.cases).read_text()) if options.cases else []:
         items.append({"kind": "call", **entry, "path": str(folder / entry["kernel"])})
@@ -174,15 +172,16 @@ def _root(kernel: Path) -> Path:
     return tops[-1].parent if tops else kernel.parent
 
 
-def kernel_of_test(text: str, by_name: dict) -> Path | None:
-    """Kernel file of a test by the arguments of its OpUT."""
+def kernel_of_test(test: Path, text: str, by_name: dict) -> Path | None:
+    """Kernel file of a test by the arguments of its OpUT; of several of that name the nearest in the tree."""
     found = re.search(r"""OpUT\(\s*["'](\w+)["']\s*(?:,\s*(?:["']([\w.]+)["']|None))?""", text)
     if not found:
         return None
     module = found.group(2) or f"impl.{CAMEL.sub('_', found.group(1)).lower()}"
     candidates = by_name.get(module.rpartition(".")[2], [])
     suffix = "/".join(module.split(".")) + ".py"
-    return next((p for p in candidates if str(p).endswith(suffix)), None)
+    named = [p for p in candidates if str(p).endswith(f"/{suffix}")]
+    return max(named, key=lambda p: len(os.path.commonpath([p, test])), default=None)
 
 
 def single_ops(folder: Path, by_name: dict) -> Any:

@@ -14,7 +14,7 @@ import types
 from pathlib import Path
 
 from ms_custom_ops.compat.absent import AbsentFinder, CannMissingError
-from ms_custom_ops.compat.kernel_tree import VendorFinder
+from ms_custom_ops.compat.kernel_tree import CannPackageFinder, VendorFinder
 from ms_custom_ops.compat.loader import KernelLoadError, load_kernel
 from ms_custom_ops.compat.upstream import TestsFinder
 from ms_custom_ops.errors import MsCustomOpsError
@@ -33,6 +33,7 @@ class _State:
         self.finder: AbsentFinder | None = None
         self.tests: TestsFinder | None = None
         self.vendors = VendorFinder()
+        self.cann = CannPackageFinder()
 
 
 _state = _State()
@@ -72,7 +73,7 @@ def install(force: bool = False) -> None:
     _state.finder = AbsentFinder(ABSENT_ROOTS)
     _state.tests = TestsFinder()
     sys.meta_path.insert(0, _state.finder)
-    sys.meta_path += [_state.tests, _state.vendors]
+    sys.meta_path += [_state.tests, _state.vendors, _state.cann]
 
 
 def serve_vendor(folder: Path) -> None:
@@ -89,7 +90,7 @@ def uninstall() -> None:
         return
     platform.reset()
     sys.meta_path.remove(_state.finder)
-    for last in (_state.tests, _state.vendors):
+    for last in (_state.tests, _state.vendors, _state.cann):
         sys.meta_path.remove(last)
         last.forget()
     for name in [*_state.modules, *_state.finder.loaded()]:

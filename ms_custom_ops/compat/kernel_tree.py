@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,8 @@ from typing import Any
 
 from ms_custom_ops.compat.absent import PREREQUISITES, AbsentFinder, AbsentModule
 
-_VENDOR_SUFFIX = "_impl"
+_PACKAGE = "impl"
+_VENDOR_SUFFIX = f"_{_PACKAGE}"
 
 
 class VendorFinder(importlib.abc.MetaPathFinder):
@@ -50,6 +52,33 @@ class VendorFinder(importlib.abc.MetaPathFinder):
             del sys.modules[name]
         self._made.clear()
         self._folder = None
+
+
+class CannPackageFinder(importlib.abc.MetaPathFinder):
+    """Modules of ``impl`` that the tree of a kernel lacks, from packages ``impl`` in folders of PYTHONPATH: on an
+    Ascend host CANN's own operators lie there, whose helpers operators of others import.
+
+    Stands behind Python's own finders, so what the tree has comes first."""
+
+    def __init__(self) -> None:
+        self._made: set[str] = set()
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        parts = name.split(".")
+        if parts[0] != _PACKAGE or len(parts) == 1:
+            return None
+        for entry in filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+            spec = importlib.machinery.PathFinder.find_spec(name, [str(Path(entry).resolve().joinpath(*parts[:-1]))])
+            if spec is not None:
+                self._made.add(name)
+                return spec
+        return None
+
+    def forget(self) -> None:
+        """Take what was found here, and what lies in it, out of sys.modules."""
+        for name in [n for n in sys.modules if any(n == m or n.startswith(f"{m}.") for m in self._made)]:
+            del sys.modules[name]
+        self._made.clear()
 
 
 @contextmanager

@@ -52,6 +52,8 @@ def check_kinds(public: PublicSpec, operands: Mapping[str, Operand]) -> None:
     """
     for arg in public.args:
         operand = operands.get(arg.name, ABSENT)
+        if operand.values is not None and not arg.values:
+            operand = replace(operand, other=f"a list of {len(operand.values)}")
         if operand.other or not (operand.there or arg.optional):
             known = arg if arg.shape else replace(arg, shape=arg.shapes[-1][1])
             accepted = f"a tensor of shape {known.shape_text}" if known.shape else "a tensor"

@@ -26,6 +26,7 @@ GIVEN = {
     "numpy": (NUMPY, r"a numpy\.ndarray of shape \(1, 2\) and dtype float16"),
     "number": (1.0, "a number"),
     "str": ("x", "a str"),
+    "list": ([[1.0]], "a list of 1"),
 }
 
 

@@ -72,6 +72,23 @@ def test_a_real_package_of_the_vendors_name_comes_first(tmp_path: Path, monkeypa
     del sys.modules["shop_impl"]
 
 
+def test_what_a_tree_lacks_comes_from_the_package_impl_of_pythonpath(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Helpers that operators of others import from CANN's own package; the tree's own files come first."""
+    for name in ("util/platform.py", "util/__init__.py", "conv.py", "own.py"):
+        write(tmp_path / "cann" / "impl" / name, "WHO = 'cann'\n")
+    write(tmp_path / "mine" / "impl" / "own.py", "WHO = 'mine'\n")
+    text = "from impl import conv, own\nfrom impl.util import platform\nWHO = conv.WHO, platform.WHO, own.WHO\n"
+    kernel = write(tmp_path / "mine" / "impl" / "op.py", text)
+    with pytest.raises(ImportError, match="conv"):
+        compat.load_kernel(kernel)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "cann"))
+    assert compat.load_kernel(kernel).WHO == ("cann", "cann", "mine")
+    compat.uninstall()
+    assert "impl.conv" not in sys.modules and "impl.util.platform" not in sys.modules
+
+
 def test_a_missing_prerequisite_is_refused_when_it_is_used(tmp_path: Path) -> None:
     text = f"from {MISSING} import re\nimport {MISSING}.deep as deep\ndef use():\n    return re(1.5) + 1\n"
     kernel = compat.load_kernel(write(tmp_path / "impl" / "op.py", text))
