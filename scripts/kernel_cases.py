@@ -51,7 +51,7 @@ class OpUT:
         self.cases: list[Case] = []
         OpUT.made.append(self)
 
-    def add_case(self, chips: Any = "all", case: Any = None) -> None:
+    def add_case(self, chips: Any = "all", case: Any = None, **_: Any) -> None:
         """A case that is compiled only."""
         self._add(chips, case)
 
@@ -117,6 +117,8 @@ def values_of(param: dict, rng: np.random.Generator) -> np.ndarray:
     """Data of an input: its ``value``, else uniform in its ``value_range`` (0.1 to 1)."""
     dtype = DTYPES[DTYPE_NAMES.get(param["dtype"], param["dtype"])].numpy
     shape = tuple(param.get("run_shape") or param["shape"])
+    if any(size < 0 for size in shape):
+        raise HostError(f"an input of shape {shape}, which its host function learns at run time")
     if param.get("value") is not None:
         return np.ascontiguousarray(np.asarray(param["value"]).astype(dtype))
     low, high = param.get("value_range") or param.get("range_value") or (0.1, 1.0)

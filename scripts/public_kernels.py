@@ -148,10 +148,13 @@ def find(folder: Path, options: argparse.Namespace) -> list[dict]:
     for path in kernels:
         by_name[path.stem].append(path)
     items = [{"kind": "load", "path": str(p), "kernel": str(p.relative_to(folder))} for p in kernels]
+    named = collections.defaultdict(list)
+    for path in sorted(folder.rglob("*.py")):
+        named[path.stem].append(path)
     for path in sorted(folder.rglob("*.py")):
         text = _text(path)
         if "op_test_frame" in text and "OpUT" in text and (not options.goldens or "calc_expect_func" in text):
-            kernel = kernel_of_test(path, text, by_name)
+            kernel = kernel_of_test(path, text, named)
             if kernel is not None:
                 item = {"kind": "test", "path": str(path), "root": str(_root(kernel)), "file": str(kernel)}
                 items.append({**item, "kernel": str(kernel.relative_to(folder))})
@@ -173,7 +176,8 @@ def _root(kernel: Path) -> Path:
 
 
 def kernel_of_test(test: Path, text: str, by_name: dict) -> Path | None:
-    """Kernel file of a test by the arguments of its OpUT; of several of that name the nearest in the tree."""
+    """Kernel file of a test by the arguments of its OpUT: of several of that name the nearest in the tree, None if that
+    one makes no kernel (an operator in CANN's DSL)."""
     found = re.search(r"""OpUT\(\s*["'](\w+)["']\s*(?:,\s*(?:["']([\w.]+)["']|None))?""", text)
     if not found:
         return None
@@ -181,7 +185,8 @@ def kernel_of_test(test: Path, text: str, by_name: dict) -> Path | None:
     candidates = by_name.get(module.rpartition(".")[2], [])
     suffix = "/".join(module.split(".")) + ".py"
     named = [p for p in candidates if str(p).endswith(f"/{suffix}")]
-    return max(named, key=lambda p: len(os.path.commonpath([p, test])), default=None)
+    nearest = max(named, key=lambda p: len(os.path.commonpath([p, test])), default=None)
+    return nearest if nearest is not None and _TIK.search(_text(nearest)) else None
 
 
 def single_ops(folder: Path, by_name: dict) -> Any:

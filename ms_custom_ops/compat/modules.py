@@ -10,6 +10,7 @@ from typing import Any
 from ms_custom_ops.compat import upstream
 from ms_custom_ops.compat.absent import Absent, AbsentModule, Refused
 from ms_custom_ops.soc import current_soc
+from ms_custom_ops.soc.current import unmodelled_soc
 
 ABSENT_ROOTS = (
     "te.lang", "te.tvm", "te.domain", "te.utils.cce", "te.utils.scatter", "te.platform.insn_cmd",
@@ -197,7 +198,7 @@ def build_modules() -> dict[str, types.ModuleType]:
         _absent_chain(modules, name.rpartition(".")[0])
         modules[name] = _Package(name, (_source("topi_util"),))
     acl = AbsentModule(ACL, Refused)
-    acl.get_soc_name = lambda: current_soc().name  # type: ignore[attr-defined]
+    acl.get_soc_name = lambda: unmodelled_soc() or current_soc().name  # type: ignore[attr-defined]
     modules[ACL] = acl
     modules.update(upstream.upstream_modules())
     # tvm itself is a name of another project: it is reached through te and tbe only.

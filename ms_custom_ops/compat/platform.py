@@ -17,6 +17,7 @@ from ms_custom_ops.compat.choice import AIC, CORE_TYPES, VEC, Choice, choose, ch
 from ms_custom_ops.compat.support import api_check_support, intrinsic_check_support  # noqa: F401
 from ms_custom_ops.errors import SocError
 from ms_custom_ops.soc import Soc, current_soc, get_soc, scoped_soc, set_soc
+from ms_custom_ops.soc.current import set_unmodelled, unmodelled_soc
 from ms_custom_ops.soc.table import BLOCK_BYTES, KIB
 from ms_custom_ops.tik.scopes import SMASK_BYTES
 
@@ -35,6 +36,8 @@ ASCEND_910H, ASCEND_910M, ASCEND_910P = "Ascend910H", "Ascend910M", "Ascend910P"
 ASCEND_SD = "SD3403"
 HI3796CV300ES = "Hi3796CV300ES"
 HI3796CV300CS = "Hi3796CV300CS"
+_UNMODELLED = (ASCEND_310B, ASCEND_610, ASCEND_615, ASCEND_910H, ASCEND_910M, ASCEND_910P, ASCEND_910_95, SD3403,
+               BS9SX1A, BS9SX2A, AS31XM1, HI3796CV300ES, HI3796CV300CS)  # fmt: skip
 # A chip and its core type in one word.
 AIC_310P, AIC_610, AIC_615 = (f"Ascend{n}{AIC}" for n in ("310P", "610", "615"))
 VEC_310P, VEC_610, VEC_615 = (f"Ascend{n}{VEC}" for n in ("310P", "610", "615"))
@@ -49,18 +52,23 @@ def set_current_compile_soc_info(
     soc_version: str, core_type: str = AIC, aicore_num: Any = None, l1_fusion: Any = None
 ) -> str:
     """Make ``soc_version`` the chip kernels are compiled for. ``aicore_num`` (1 .. cores of the chip) limits
-    CORE_NUM. Returns "success"; RuntimeError for an unknown core type or number, and for an unknown chip where no
+    CORE_NUM. A chip that exists and is not modelled can be named and compared with; what needs more of it is refused.
+    Returns "success"; RuntimeError for an unknown core type or number, and for a name that is no chip where no
     ``trace(..., soc=)`` says which one to use."""
+    if core_type not in CORE_TYPES:
+        raise RuntimeError(
+            f"set_current_compile_soc_info: core_type is {core_type!r}; accepted: {', '.join(CORE_TYPES)}"
+        )
     try:
         soc = get_soc(soc_version)
     except SocError as error:
         if scoped_soc() is not None:
             return "success"  # trace(..., soc=) says the chip, whatever the kernel asks for
-        raise RuntimeError(f"set_current_compile_soc_info: {error}") from None
-    if core_type not in CORE_TYPES:
-        raise RuntimeError(
-            f"set_current_compile_soc_info: core_type is {core_type!r}; accepted: {', '.join(CORE_TYPES)}"
-        )
+        if not _unmodelled_family(soc_version):
+            raise RuntimeError(f"set_current_compile_soc_info: {error}") from None
+        set_unmodelled(soc_version)
+        choose(Choice(core_type, None, l1_fusion))
+        return "success"
     cores = _cores(soc, core_type)
     number = None
     if aicore_num not in (None, ""):
@@ -84,8 +92,15 @@ te_update_version = te_set_version
 
 
 def reset() -> None:
-    """Core type AiCore and no limit of cores, as before any call; the chip stays."""
+    """Core type AiCore and no limit of cores, as before any call; the chip stays if it is one of the table."""
     choose(Choice())
+    set_unmodelled(None)
+
+
+def _unmodelled_family(name: Any) -> str:
+    """Family of a chip that kernels name and the table does not have, "" for others."""
+    found = [family for family in _UNMODELLED if isinstance(name, str) and name.startswith(family)]
+    return max(found, key=len, default="")
 
 
 def _cores(soc: Soc, kind: str) -> int:
@@ -149,6 +164,12 @@ def get_soc_spec(key: str) -> Any:
     read = _KEYS.get(key)
     if read is None:
         raise RuntimeError(f"Unsupported Key Value of get_soc_spec(): {key}; accepted: {', '.join(_KEYS)}")
+    name = unmodelled_soc()
+    if name is not None:  # what kernels compare with
+        known = {"FULL_SOC_VERSION": name, "AICORE_TYPE": chosen().core_type}
+        known.update(dict.fromkeys(("SOC_VERSION", "SHORT_SOC_VERSION"), _unmodelled_family(name)))
+        if key in known:
+            return known[key]
     return read(current_soc())
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ms_custom_ops.compat.choice import AIC, VEC, core_type
 from ms_custom_ops.compat.platform import get_soc_spec
 from ms_custom_ops.soc import current_soc
+from ms_custom_ops.soc.current import unmodelled_soc
 
 
 def get_soc_name() -> str:
@@ -19,7 +20,7 @@ def get_soc_core_type() -> str:
 
 
 def _family(*families: str) -> bool:
-    return current_soc().family in families
+    return unmodelled_soc() is None and current_soc().family in families
 
 
 class TikSocManager:

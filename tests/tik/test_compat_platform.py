@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from ms_custom_ops import compat
+from ms_custom_ops import compat, tik
 from ms_custom_ops.compat import cce_conf, cce_params, platform, topi_util
+from ms_custom_ops.errors import SocError
 from ms_custom_ops.soc import current_soc, set_soc, use_soc
+from ms_custom_ops.tik.trace import trace
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +100,34 @@ def test_vector_core_and_core_limit() -> None:
 def test_refused_chip(arguments: tuple, message: str) -> None:
     with pytest.raises(RuntimeError, match=f"set_current_compile_soc_info: .*{message}"):
         platform.set_current_compile_soc_info(*arguments)
+
+
+@pytest.mark.parametrize(
+    "name, short", [("BS9SX1AA", "BS9SX1A"), ("Ascend310B1", "Ascend310B"), ("Ascend610", "Ascend610")]
+)
+def test_a_chip_that_is_not_modelled_can_be_compared_with(name: str, short: str) -> None:
+    """Kernels ask for it to choose a way; what needs its sizes or instructions is refused with what to write."""
+    before = current_soc().name
+    assert platform.set_current_compile_soc_info(name, "VectorCore") == "success"
+    asked = [
+        platform.get_soc_spec(key) for key in ("SOC_VERSION", "SHORT_SOC_VERSION", "FULL_SOC_VERSION", "AICORE_TYPE")
+    ]
+    assert asked == [short, short, name, "VectorCore"]
+    for need in (lambda: platform.get_soc_spec("UB_SIZE"), tik.Tik, lambda: platform.api_check_support("tik.vadd")):
+        with pytest.raises(SocError, match=rf"soc is '{name}', .*not modelled; accepted: .*trace.*Ascend910A"):
+            need()
+
+    def kernel() -> None:
+        t = tik.Tik()
+        y, ub = (t.Tensor("float16", (16,), scope, "y") for scope in (tik.scope_gm, tik.scope_ubuf))
+        assert platform.get_soc_spec("SHORT_SOC_VERSION") == "Ascend910"
+        t.vec_dup(16, ub, 1.0, 1, 8)
+        t.data_move(y, ub, 0, 1, 1, 0, 0)
+        t.BuildCCE("k", [], [y])
+
+    assert trace(kernel, soc="Ascend910A").soc == "Ascend910A"
+    set_soc(before)
+    assert platform.get_soc_spec("FULL_SOC_VERSION") == before
 
 
 def test_chip_of_a_trace_wins() -> None:

@@ -9,7 +9,7 @@ import pytest
 import ms_custom_ops as mco
 from ms_custom_ops import compat, tik
 from ms_custom_ops.engine import native
-from ms_custom_ops.errors import EngineError, TikCapacityError, TikError, TikSupportError
+from ms_custom_ops.errors import EngineError, SocError, TikCapacityError, TikError, TikSupportError
 from ms_custom_ops.soc import use_soc
 
 ENGINES = ("native", "reference")
@@ -438,7 +438,8 @@ def test_the_chip_asked_inside_a_kernel_has_no_effect_under_soc():
             t.BuildCCE(kernel_name, [], [y])
 
         assert mco.trace(kernel, soc="Ascend910A").soc == "Ascend910A"
-        with pytest.raises(RuntimeError, match="set_current_compile_soc_info: soc is 'BS9SX1AA'"):
-            set_current_compile_soc_info("BS9SX1AA")
+        set_current_compile_soc_info("BS9SX1AA")
+        with pytest.raises(SocError, match="soc is 'BS9SX1AA', a chip that a kernel has named"):
+            tik.Tik()
     finally:
         compat.uninstall()

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 KERNEL = """
 from tbe import tik
@@ -106,3 +108,17 @@ def test_counts_and_reasons(tmp_path: Path) -> None:
     )
     assert any("golden | chip | tbe/impl/scale_by.py case_3 | for Ascend035" in line for line in lines)
     assert any("run | here | tbe/impl/scale_by.py scale_by | OpParamError: scale_by: arguments" in x for x in lines)
+
+
+def test_a_test_belongs_to_the_kernel_of_its_own_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two operators of one name the near one counts, also where it makes no kernel and the other one does."""
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    from public_kernels import kernel_of_test
+
+    near, far = (tmp_path / tree / "tbe" / "impl" / "scale.py" for tree in ("mine", "other"))
+    for path, text in ((near, "from tbe import dsl\n"), (far, KERNEL)):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    text, named = 'ut_case = OpUT("Scale")', {"scale": [far, near]}
+    assert kernel_of_test(tmp_path / "mine" / "tests" / "test_scale.py", text, named) is None
+    assert kernel_of_test(tmp_path / "other" / "tests" / "test_scale.py", text, named) == far
