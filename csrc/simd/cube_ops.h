@@ -2,7 +2,7 @@
 // Inner loops of the cube: fractals to 32-bit values, and the register-blocked product.
 
 #if MCO_W == 16
-constexpr int kRows = 8, kPanels = 2;  // 16 accumulators of 16 columns
+constexpr int kRows = 12, kPanels = 2;  // 24 accumulators of 16 columns
 #elif MCO_W == 8
 constexpr int kRows = 6, kPanels = 1;  // 12 accumulators of 8 columns
 #else
@@ -74,7 +74,7 @@ MCO_INLINE void rest_rows(const GemmJob<typename C::T>& j, const typename C::T* 
       a += Rows * j.lda;
       c += Rows * 16;
     }
-    rest_rows<C, Exact, (Rows > 4 ? 4 : Rows / 2), Panels>(j, a, b, c, rows);
+    rest_rows<C, Exact, Rows / 2, Panels>(j, a, b, c, rows);
   }
 }
 
@@ -82,10 +82,10 @@ template <class C, bool Exact, int Panels>
 MCO_INLINE void panel_rows(const GemmJob<typename C::T>& j, int64_t panel) {
   const typename C::T* b = j.b + panel * j.b_panel;
   typename C::T* c = j.c + panel * j.c_panel;
-  constexpr int kRest = kRows > 4 ? 4 : kRows / 2;
+  constexpr int kRest = kRows > 8 ? 8 : kRows > 4 ? 4 : kRows / 2;
   int64_t m = 0;
-  // Few rows wait for their own sums: 8 go as two fours, not as six and two.
-  for (; m + kRows <= j.m && (kRows % 4 == 0 || j.m - m != 8); m += kRows) {
+  // Few rows wait for their own sums: the last go as two halves of as many, not as many and few.
+  for (; m + kRows <= j.m && (kRest < 4 || j.m - m != 2 * kRest); m += kRows) {
     micro<C, Exact, kRows, Panels>(j, j.a + m * j.lda, b, c + m * 16);
   }
   for (; m + kRest <= j.m; m += kRest) micro<C, Exact, kRest, Panels>(j, j.a + m * j.lda, b, c + m * 16);

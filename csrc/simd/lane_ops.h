@@ -130,17 +130,35 @@ MCO_INLINE void run_span(uint8_t* d, const uint8_t* a, const uint8_t* b, int64_t
   }
 }
 
+// The same for elements of several blocks. No more is read behind them than by run_span.
+template <class Tr, class Op>
+MCO_INLINE void run_dense(uint8_t* d, const uint8_t* a, const uint8_t* b, int64_t n, const LaneJob& j) {
+  typedef typename Dense<Tr>::type Wide;
+  const int64_t many = Wide::kLanes == Tr::kLanes ? 0 : n / Wide::kLanes * Wide::kLanes, at = many * Tr::kBytes;
+  if (many) run_span<Wide, Op>(d, a, b, many, Arith<Wide>::scalar(j), j.saturate, Shift<Wide>(j.iscalar));
+  if (many < n) run_span<Tr, Op>(d + at, a + at, b + at, n - many, Arith<Tr>::scalar(j), j.saturate, Shift<Tr>(j.iscalar));
+}
+
 template <class Tr, class Op>
 static void lane(const LaneJob& job) {
   const LaneJob j = job;  // stores through byte pointers do not reach it
   constexpr int64_t kPerBlock = kBlockBytes / Tr::kBytes;
-  const typename Tr::v s = Arith<Tr>::scalar(j);
-  const bool sat = j.saturate;
-  const Shift<Tr> sh(j.iscalar);
-  if (j.flat) return run_span<Tr, Op>(j.dst, j.s0, j.s1, j.flat, s, sat, sh);
+  if (j.flat) return run_dense<Tr, Op>(j.dst, j.s0, j.s1, j.flat, j);
   if (Whole<Tr, Op>::blocks(j)) return;
   uint8_t* d = j.dst;
   const uint8_t *a = j.s0, *b = j.s1;
+  const bool dense = j.dst_blk == kBlockBytes && (Op::kSources < 1 || j.s0_blk == kBlockBytes) &&
+                     (Op::kSources < 2 || j.s1_blk == kBlockBytes);
+  if (dense) {
+    const int64_t n = j.blocks * kPerBlock + j.tail;
+    for (int64_t r = 0; r < j.repeats; ++r, d += j.dst_rep, a += j.s0_rep, b += j.s1_rep) {
+      run_dense<Tr, Op>(d, a, b, n, j);
+    }
+    return;
+  }
+  const typename Tr::v s = Arith<Tr>::scalar(j);
+  const bool sat = j.saturate;
+  const Shift<Tr> sh(j.iscalar);
   for (int64_t r = 0; r < j.repeats; ++r, d += j.dst_rep, a += j.s0_rep, b += j.s1_rep) {
     for (int k = 0; k < j.blocks; ++k) {
       run_span<Tr, Op>(d + k * j.dst_blk, a + k * j.s0_blk, b + k * j.s1_blk, kPerBlock, s, sat, sh);

@@ -8,6 +8,8 @@ namespace {
 
 #include "math.h"
 
+#include "exp512.h"
+
 #include "types.h"
 
 #include "lane_ops.h"

@@ -49,6 +49,18 @@ struct Bfloat16 {
   MCO_INLINE v exp(v x) { return short_exp<W, true>(x); }
 };
 
+// How many blocks one after the other are walked: a register may take two of them.
+template <class Tr>
+struct Dense {
+  typedef Tr type;
+};
+#if MCO_W == 16
+template <>
+struct Dense<Float32<8>> {
+  typedef Float32<16> type;
+};
+#endif
+
 constexpr int kIntBytes = MCO_W >= 8 ? 32 : 16;
 
 template <class T, class U>

@@ -218,6 +218,11 @@ MCO_INLINE V<4>::f within(V<4>::f x, float low, float high) {
 #endif
 
 #if MCO_W == 16
+MCO_INLINE V<16>::f within(V<16>::f x, float low, float high) {
+  const __m512 above = _mm512_max_ps(_mm512_set1_ps(low), (__m512)x);
+  return (V<16>::f)_mm512_min_ps(_mm512_set1_ps(high), above);
+}
+
 // Doubles of D floats, part `Part` of a register of W, and back.
 template <int Part>
 MCO_INLINE vd widen(V<16>::f x) {
