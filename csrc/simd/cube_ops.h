@@ -2,7 +2,7 @@
 // Inner loops of the cube: fractals to 32-bit values, and the register-blocked product.
 
 #if MCO_W == 16
-constexpr int kRows = 12, kPanels = 2;  // 24 accumulators of 16 columns
+constexpr int kRows = 8, kPanels = 2;  // 16 accumulators of 16 columns
 #elif MCO_W == 8
 constexpr int kRows = 6, kPanels = 1;  // 12 accumulators of 8 columns
 #else
@@ -74,7 +74,7 @@ MCO_INLINE void rest_rows(const GemmJob<typename C::T>& j, const typename C::T* 
       a += Rows * j.lda;
       c += Rows * 16;
     }
-    rest_rows<C, Exact, Rows / 2, Panels>(j, a, b, c, rows);
+    rest_rows<C, Exact, (Rows > 4 ? 4 : Rows / 2), Panels>(j, a, b, c, rows);
   }
 }
 
@@ -82,10 +82,10 @@ template <class C, bool Exact, int Panels>
 MCO_INLINE void panel_rows(const GemmJob<typename C::T>& j, int64_t panel) {
   const typename C::T* b = j.b + panel * j.b_panel;
   typename C::T* c = j.c + panel * j.c_panel;
-  constexpr int kRest = kRows > 8 ? 8 : kRows > 4 ? 4 : kRows / 2;
+  constexpr int kRest = kRows > 4 ? 4 : kRows / 2;
   int64_t m = 0;
-  // Few rows wait for their own sums: the last go as two halves of as many, not as many and few.
-  for (; m + kRows <= j.m && (kRest < 4 || j.m - m != 2 * kRest); m += kRows) {
+  // Few rows wait for their own sums: 8 go as two fours, not as six and two.
+  for (; m + kRows <= j.m && (kRows % 4 == 0 || j.m - m != 8); m += kRows) {
     micro<C, Exact, kRows, Panels>(j, j.a + m * j.lda, b, c + m * 16);
   }
   for (; m + kRest <= j.m; m += kRest) micro<C, Exact, kRest, Panels>(j, j.a + m * j.lda, b, c + m * 16);
@@ -210,30 +210,81 @@ MCO_INLINE bool lay_fractal(int32_t* dst, int64_t ld, const uint8_t* src) {
   return exact;
 }
 
+#if MCO_W == 16
+// Two fractals transposed, to places of their own, with rows `ld` apart.
+template <DType T>
+MCO_INLINE void lay_turned(int32_t* const dst[2], int64_t ld, const uint8_t* const src[2]) {
+  __m512i r[16];
+  MCO_UNROLL
+  for (int i = 0; i < 16; ++i) {
+    const __m512i low = _mm512_castsi256_si512(load_block(src[0] + i * kBlockBytes));
+    r[i] = _mm512_inserti64x4(low, load_block(src[1] + i * kBlockBytes), 1);
+  }
+  transpose_pairs(r);
+  alignas(64) uint8_t rows[16][2 * kBlockBytes];  // from where they are loaded and converted at once
+  MCO_UNROLL
+  for (int i = 0; i < 16; ++i) st(rows[i], r[i]);
+  for (int i = 0; i < 16; ++i) unpack_row<T>(dst[0] + i * ld, rows[i]);
+  for (int i = 0; i < 16; ++i) unpack_row<T>(dst[1] + i * ld, rows[i] + kBlockBytes);
+}
+#endif
+
+// Lays fractals that may be laid in pairs: those that are to be transposed wait for another one.
+template <DType T>
+struct Layer {
+  int64_t ld;  // between rows
+  bool exact = true;
+#if MCO_W == 16
+  int32_t* to[2] = {};
+  const uint8_t* from[2] = {};
+  int waiting = 0;
+#endif
+  MCO_INLINE void lay(Layer& l, int32_t* dst, const uint8_t* src, bool turn) {
+    if (!turn) {
+      l.exact &= lay_fractal<T, false>(dst, l.ld, src);
+      return;
+    }
+#if MCO_W == 16
+    l.to[l.waiting] = dst;
+    l.from[l.waiting] = src;
+    if (++l.waiting < 2) return;
+    l.waiting = 0;
+    lay_turned<T>(l.to, l.ld, l.from);
+#else
+    l.exact &= lay_fractal<T, true>(dst, l.ld, src);
+#endif
+  }
+  MCO_INLINE bool end(Layer& l) {
+#if MCO_W == 16
+    if (l.waiting) lay_fractal<T, true>(l.to[0], l.ld, l.from[0]);
+#endif
+    return l.exact;
+  }
+};
+
 template <DType T>
 static bool lay_a(const NotedJob& j) {
-  bool exact = true;
+  Layer<T> l{j.ld};
   for (int64_t f = 0; f < j.rows; ++f) {
     for (int64_t q = 0; q < j.k; ++q) {
       const Fractal& x = j.first[f * j.outer + q * j.inner];
       int32_t* dst = (int32_t*)j.dst + f * kFractalSide * j.ld + q * kFractalSide;
-      exact &= x.turned ? lay_fractal<T, true>(dst, j.ld, x.at) : lay_fractal<T, false>(dst, j.ld, x.at);
+      Layer<T>::lay(l, dst, x.at, x.turned);
     }
   }
-  return exact;
+  return Layer<T>::end(l);
 }
 
 // A panel has a fractal of B the other way round: k down, columns across.
 template <DType T>
 static bool lay_b(const NotedJob& j) {
-  bool exact = true;
+  Layer<T> l{kFractalSide};
   for (int64_t f = 0; f < j.rows; ++f) {
     for (int64_t q = 0; q < j.k; ++q) {
       const Fractal& x = j.first[f * j.outer + q * j.inner];
       int32_t* dst = (int32_t*)j.dst + f * j.ld + q * kFractalElements;
-      exact &=
-          x.turned ? lay_fractal<T, false>(dst, kFractalSide, x.at) : lay_fractal<T, true>(dst, kFractalSide, x.at);
+      Layer<T>::lay(l, dst, x.at, !x.turned);
     }
   }
-  return exact;
+  return Layer<T>::end(l);
 }

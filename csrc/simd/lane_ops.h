@@ -136,7 +136,8 @@ MCO_INLINE void run_dense(uint8_t* d, const uint8_t* a, const uint8_t* b, int64_
   typedef typename Dense<Tr>::type Wide;
   const int64_t many = Wide::kLanes == Tr::kLanes ? 0 : n / Wide::kLanes * Wide::kLanes, at = many * Tr::kBytes;
   if (many) run_span<Wide, Op>(d, a, b, many, Arith<Wide>::scalar(j), j.saturate, Shift<Wide>(j.iscalar));
-  if (many < n) run_span<Tr, Op>(d + at, a + at, b + at, n - many, Arith<Tr>::scalar(j), j.saturate, Shift<Tr>(j.iscalar));
+  const typename Tr::v s = Arith<Tr>::scalar(j);
+  if (many < n) run_span<Tr, Op>(d + at, a + at, b + at, n - many, s, j.saturate, Shift<Tr>(j.iscalar));
 }
 
 template <class Tr, class Op>

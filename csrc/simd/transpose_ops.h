@@ -34,6 +34,39 @@ MCO_INLINE void transpose_rows(__m256i r[16]) {
   }
 }
 
+#if MCO_W == 16
+// The same of two matrices, which lie in the halves of the registers.
+MCO_INLINE void transpose_pairs(__m512i r[16]) {
+  __m512i t[16];
+  MCO_UNROLL
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi16(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi16(r[i], r[i + 1]);
+  }
+  MCO_UNROLL
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi32(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi32(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi32(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi32(t[i + 1], t[i + 3]);
+  }
+  MCO_UNROLL
+  for (int i = 0; i < 16; i += 8) {
+    MCO_UNROLL
+    for (int k = 0; k < 4; ++k) {
+      t[i + 2 * k] = _mm512_unpacklo_epi64(r[i + k], r[i + k + 4]);
+      t[i + 2 * k + 1] = _mm512_unpackhi_epi64(r[i + k], r[i + k + 4]);
+    }
+  }
+  const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13), odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+  MCO_UNROLL
+  for (int k = 0; k < 8; ++k) {
+    r[k] = _mm512_permutex2var_epi64(t[k], even, t[k + 8]);
+    r[k + 8] = _mm512_permutex2var_epi64(t[k], odd, t[k + 8]);
+  }
+}
+#endif
+
 // Rows of an 8x8 matrix of 32-bit elements.
 MCO_INLINE void transpose_words(__m256i r[8]) {
   __m256i t[8];
