@@ -68,14 +68,34 @@ def _yaml(subject: Subject) -> str:
     for a in subject.attributes:
         lines += [f"    {a.name}:", f"      dtype: {_YAML[a.kind]}"]
         lines += [f"      default: {a.default!r}"] if a.has_default else []
+    if subject.in_place:
+        lines += ["  args_signature:", f"    rw_write: {', '.join(subject.in_place)}"]
+        lines += ["  labels:", "    side_effect_mem: True"]
     lines.append("  returns:")
-    for p in subject.outputs:
-        lines += [f"    {p.name}:", "      dtype: tensor"]
+    for name in _returned(subject) or ["fake_out"]:
+        lines += [f"    {name}:", "      dtype: tensor"]
     return "\n".join([*lines, ""])
 
 
+def _returned(subject: Subject) -> list[str]:
+    """Outputs that are tensors of their own. An op that has none returns a tensor that is nothing."""
+    return [p.name for p in subject.outputs if p.name not in subject.in_place]
+
+
+def _shapes(subject: Subject) -> str:
+    """C++ that lists the shapes of what is returned."""
+    places = [i for i, p in enumerate(subject.outputs) if p.name not in subject.in_place]
+    if not places:
+        return "      shapes.push_back({1});"
+    every = f"int i = 0; i < {len(places)}; ++i"
+    loop = f"int i : {{{', '.join(map(str, places))}}}" if subject.in_place else every
+    made = "wanted.outputs[i].sizes, wanted.outputs[i].sizes + wanted.outputs[i].axes"
+    return f"      for ({loop}) {{\n        shapes.emplace_back({made});\n      }}"
+
+
 def _glue(subject: Subject) -> str:
-    count, names = len(subject.outputs), [p.name for p in subject.inputs]
+    count, names = len(_returned(subject)), [p.name for p in subject.inputs]
+    types = [_output_type(subject, i) for i, p in enumerate(subject.outputs) if p.name not in subject.in_place]
     attributes = [a.name for a in subject.attributes]
     return f"""\
 // {subject.type} in the graph mode of MindSpore's package of operators, after its public layout. Not compiled here.
@@ -95,16 +115,14 @@ class {subject.type}OpFuncImpl : public OpFuncImpl {{
     for (const auto &wanted : {subject.entry}_cases::CASES) {{
       if (!Fits(infos, wanted)) continue;
       ShapeArray shapes;
-      for (int i = 0; i < {count}; ++i) {{
-        shapes.emplace_back(wanted.outputs[i].sizes, wanted.outputs[i].sizes + wanted.outputs[i].axes);
-      }}
+{_shapes(subject)}
       return shapes;
     }}
     MS_LOG(EXCEPTION) << "{subject.type}: no case of these shapes was exported";
   }}
   std::vector<TypeId> InferType(const PrimitivePtr &primitive, const InferInfoPtrList &infos) const override {{
     (void)primitive;
-    return {{{", ".join(_output_type(subject, i) for i in range(count))}}};
+    return {{{", ".join(types) or "infos[0]->GetType()"}}};
   }}
   bool GeneralInferRegistered() const override {{ return true; }}
 

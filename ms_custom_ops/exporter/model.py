@@ -83,6 +83,12 @@ class Subject:
         return "".join(part[:1].upper() + part[1:] for part in identifier(self.name).split("_") if part)
 
     @property
+    def in_place(self) -> tuple[str, ...]:
+        """Outputs that are inputs too: one memory, which aclnn takes once."""
+        names = [p.name for p in self.inputs]
+        return tuple(p.name for p in self.outputs if p.name in names)
+
+    @property
     def entry(self) -> str:
         """Name of the kernel and of its files, as msopgen makes it of the OpType."""
         return snake(self.type)

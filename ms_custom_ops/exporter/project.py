@@ -58,7 +58,7 @@ def write(subject: Subject, folder: Path) -> Exported:
         "CMakeLists.txt": texts.cmake(subject),
         "README.md": texts.readme(subject, source.facts),
         f"test_{subject.entry}.py": texts.golden_test(subject),
-        f"{subject.entry}_mindspore.py": glue.custom_op(subject),
+        **({} if subject.in_place else {f"{subject.entry}_mindspore.py": glue.custom_op(subject)}),
         **glue.package(subject, source.text, source.facts),
     }
     for name, text in files.items():

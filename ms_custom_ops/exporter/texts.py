@@ -80,7 +80,7 @@ def readme(subject: Subject, facts: dict[str, CaseFacts]) -> str:
         "* Tensors on the chip keep the addresses that the TIK kernel had.",
         "* SetFlag and WaitFlag stand where an access of one pipe meets an earlier one of another; within a pipe",
         "  nothing is ordered further, which is left to the compiler (so no `--cce-auto-sync=off`).",
-        "* Between cube and vector core of a block, CrossCoreSetFlag and CrossCoreWaitFlag stand where tiles in GM do.",
+        *_of_some(subject, facts),
         "* What an atomic addition of several blocks gives depends on their order on a chip.",
         "", "## Files", "",
         "| file | is |", "|---|---|",
@@ -88,11 +88,26 @@ def readme(subject: Subject, facts: dict[str, CaseFacts]) -> str:
         f"| op_host/{subject.entry}.cpp | OpDef, tiling, shapes and dtypes |",
         f"| op_host/{subject.entry}_cases.h | the table of cases |",
         f"| CMakeLists.txt, {subject.entry}.json | to build with CANN |",
-        f"| {subject.entry}_mindspore.py | the op by ops.Custom |",
+        *([] if subject.in_place else [f"| {subject.entry}_mindspore.py | the op by ops.Custom |"]),
         "| ms_custom_ops_package/ | the op in the layout of MindSpore's own package of operators |",
         f"| test_{subject.entry}.py, programs/ | the proof |", "",
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _of_some(subject: Subject, facts: dict[str, CaseFacts]) -> list[str]:
+    """What is to know of kernels for two cores, and of those that change an input."""
+    lines = []
+    if any("MIX" in fact.kind for fact in facts.values()):
+        lines += ["* Between cube and vector core of a block, CrossCoreSetFlag and CrossCoreWaitFlag stand where",
+                  "  tiles in GM do."]  # fmt: skip
+    if subject.in_place:
+        first = subject.in_place[0]
+        lines += [
+            f"* {', '.join(subject.in_place)}: input and output are one memory. The kernel gets it by two parameters,",
+            f"  aclnn takes it once, as {first}Ref. ops.Custom has no form for that: there is no module with it.",
+        ]
+    return lines
 
 
 def golden_test(subject: Subject) -> str:

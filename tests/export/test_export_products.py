@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import product_kernels as kernels
 import pytest
+import yaml
 
 import ms_custom_ops as mco
 from ms_custom_ops import ascendc
@@ -54,6 +55,13 @@ def test_what_is_changed_in_place_comes_by_two_parameters(tmp_path):
     text = result.kernel.read_text()
     assert "void raised(GM_ADDR x, GM_ADDR xOut_, GM_ADDR xOut, GM_ADDR workspace, GM_ADDR tiling)" in text
     assert "LocalTensor<half> linux_ = " in text
+    assert not (result.folder / "raised_mindspore.py").exists()  # ops.Custom gives outputs a memory of their own
+    assert "input and output are one memory" in (result.folder / "README.md").read_text()
+    glue = result.folder / "ms_custom_ops_package" / "ops" / "ascendc" / "ms_glue" / "raised"
+    described = yaml.safe_load((glue / "raised_op.yaml").read_text())["raised"]
+    assert described["args_signature"] == {"rw_write": "x"} and list(described["returns"]) == ["xOut"]
+    source = (glue / "raised.cc").read_text()
+    assert "RunOp(stream_ptr, workspace, inputs[0], outputs[0]);" in source and "for (int i : {1})" in source
     rows = prove(result.folder, "raised", "Ascend910B1")
     assert [(row.equal, row.different) for row in rows] == [(True, "")]
 
