@@ -200,6 +200,7 @@ class Tensor:
                     user_location(),
                 )
             shape, strides = (product(shape),), (1,)
+            key = (self._own_index(key[0], shape[0]),)
         offset = self.offset
         new_shape, new_strides = [], []
         dense, point, seen = True, True, False
@@ -225,6 +226,16 @@ class Tensor:
             dense and self.dense,
             point,
         )
+
+    def _own_index(self, item: Any, extent: Any) -> Any:
+        """The one index of a slice of several dimensions. One behind the slice counts from the tensor's start: helpers
+        of public kernels write ``part[part.offset + k]`` for them, and ``part[k]`` for slices of one dimension."""
+        if isinstance(item, slice):
+            return item
+        i, start = as_index(item), self.offset
+        if all(v.__class__ is int for v in (i, start, extent)):
+            return i - start if i >= extent and start <= i < start + extent else i
+        return 0 if i is start else i
 
     def _dimension(self, item: Any, dim: Any, axis: int) -> tuple[Any, Any, int, bool]:
         if not isinstance(item, slice):

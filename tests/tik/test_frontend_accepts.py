@@ -343,6 +343,24 @@ def test_lengths_of_slices_and_list_indices():
         assert x.buffer_size == 4096 and x[3:5, :].buffer_size == 128
 
 
+@pytest.mark.parametrize("row", [0, 1, 3])
+def test_one_index_of_a_slice_of_rows_from_the_tensors_start(row):
+    """As helpers of public kernels write it: part[part.offset + k]; behind both readings it stays an error."""
+
+    def body(t, ins, outs):
+        rows = ub(t, "float16", (4, 32))
+        part = rows[row, :]
+        t.vec_dup(32, rows, 0.0, 4, 2)
+        t.vec_dup(16, part[part.offset], 1.0, 1, 8)
+        t.vec_dup(16, part[part.offset + 16], 2.0, 1, 8)
+        with pytest.raises(TikError, match=r"index in dimension 0 is 160; accepted: 0\.\.31"):
+            part[160]
+        t.data_move(outs[0], rows, 0, 1, 8, 0, 0)
+
+    y = results(build(body, [("y", "float16", (4, 32))]))[0]
+    assert (y[row] == np.repeat([1, 2], 16)).all() and not np.delete(y, row, 0).any()
+
+
 def test_fields_of_proposals_by_a_loop_variable():
     def body(t, ins, outs):
         boxes, column = ub(t, "float16", (16, 8), "boxes"), ub(t, "float16", (16,), "column")
