@@ -165,6 +165,17 @@ LEFT_OUT = {
 }
 
 
+MISSED = {
+    "8192^3": "its operands, 268 MB, exceed L2, and the model lets cores fetch a panel at the same time, where "
+    "those of a chip drift apart and fetch it again; cube time and MTE2 time, of which it is made, are met, and no "
+    "published figure says how far the cores drift",
+    "7680^3 to float32": "the same: its operands are 236 MB; those of 6144^3, which is met, are 151 MB and fit L2",
+    "1536^3 to float32": "a third of so short a run is launch and first fill of the pipes, of which only the launch "
+    "of a 10 KB addition on one core is published; what 24 cores with a cube cost to launch is not",
+}
+"""Rows beyond what is claimed, and why. A constant for each would meet them, and say nothing about another kernel."""
+
+
 def _record(row: Row, modelled: float) -> dict[str, Any]:
     """Prints a row; the same as plain data."""
     error = modelled / row.measured - 1
@@ -198,6 +209,9 @@ def report(json_file: Path | None, only: tuple[str, ...]) -> None:
             found[key] = profile(programs[key], chip=cost_chip(row.soc), traced_blocks=0)
         modelled = row.read(found[key])
         records.append(_record(row, modelled))
+    missed = [r["row"] for r in records if r["claimed"] is not None and abs(r["error"]) > r["claimed"]]
+    for name in missed:
+        click.echo(f"missed: {name}: {MISSED.get(name, 'not explained yet')}")
     for name, why in LEFT_OUT.items():
         click.echo(f"left out: {name}: {why}")
     if json_file is not None:

@@ -24,6 +24,7 @@ from ms_custom_ops.commands._launches import profile_op
 from ms_custom_ops.commands._subject import Wanted, find_subject
 from ms_custom_ops.compiler import compile_call, describe_call
 from ms_custom_ops.cost import Profile, cost_chip, profile
+from ms_custom_ops.cost.binding import LANES
 from ms_custom_ops.errors import BudgetError
 from ms_custom_ops.registry import get_op
 from ms_custom_ops.scope import Scope
@@ -92,18 +93,45 @@ OPS: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
 """Op, case, sizes and attributes, as of ``ms-custom-ops profile``."""
 
 
+_TILE_MOVES = "op_impl/segsum/matrix.py"
+"""The file whose moves bring tiles; others bring what is added to results."""
+
+
+def ends(p: Profile) -> str:
+    """When the core that ends last has its tiles, when its vector unit ends and when its results are out, in cycles
+    after the launch."""
+    last = p.slices[p.slices["block"] == p.slices[p.slices["end"].argmax()]["block"]]
+    found: dict[str, float] = {}
+    for s in last:
+        lane = LANES[s["lane"]]
+        if lane != "MTE2" or p.step_names[s["step"]][1].endswith(_TILE_MOVES):
+            found[lane] = max(found.get(lane, 0.0), float(s["end"]))
+    names = (("MTE2", "tiles there"), ("V", "vector unit done"), ("MTE3", "results out"))
+    return ", ".join(f"{what} at {found[lane] - launch(p):,.0f}" for lane, what in names)
+
+
+def launch(p: Profile) -> float:
+    """Cycles of the launch, which are in those of a kernel."""
+    return p.chip.values["launch_us"] * p.chip.clock_mhz
+
+
 def op_rows() -> list[dict[str, Any]]:
-    """Every op but flash_attention at sizes as they are used, on its usual data."""
+    """Every op but flash_attention at sizes as they are used, on its usual data. ``over roof``: cycles without the
+    launch in those of the nearest roof."""
     rows = []
     for op, case, shape, attrs in OPS:
         for soc in SOCS:
             subject = find_subject(Scope(), op, Wanted(case, soc, (shape,), attrs))
             p = profile(subject.program, subject.feed, chip=cost_chip(soc), traced_blocks=0)
             busiest = max(p.pipes, key=lambda x: x.utilisation)
+            waits = "; ".join(f"{pipe} {why} {c / p.cores:,.0f}" for pipe, why, c in p.stalls()[:2])
+            if op == "bwd_segsum_dadt":  # every core is at the roof until its last tile is there
+                waits = ends(profile(subject.program, subject.feed, chip=cost_chip(soc), traced_blocks=p.cores))
             rows.append(
                 {"op": op, "soc": soc, "sizes": " ".join((shape, *attrs)), "cycles": round(p.cycles), "cores": p.cores,
                  "busiest": busiest.name, "busy": round(busiest.utilisation, 2), "roof": p.roof.name,
-                 "roof cycles": round(p.roof.cycles)}
+                 "roof cycles": round(p.roof.cycles), "over roof": round((p.cycles - launch(p)) / p.roof.cycles, 2),
+                 "waits": waits}
             )  # fmt: skip
     return rows
 

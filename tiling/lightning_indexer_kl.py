@@ -8,10 +8,18 @@ from dataclasses import dataclass
 from ms_custom_ops.errors import BudgetError
 from ms_custom_ops.soc.table import CUBE_BLOCK, Soc
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
-from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, SparseProblem, gather_buffers, largest_chunk
+from ms_custom_ops.tiling.sparse_flash_attention_problem import (
+    F32_LANES,
+    SparseProblem,
+    gather_buffers,
+    largest_chunk,
+    padded_row,
+)
 from ms_custom_ops.tiling.split import CoreSplit
 
 _SIDES = (128, 64, 32, 16)
+_MOST_TOKENS = 64
+"""Half a tile: its additions are on their way while the products of the other half are made."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,11 @@ class KlPlan:
         """(first head, heads) of the tiles of the main attention."""
         group = self.problem.group
         return [(at, min(self.head_rows, group - at)) for at in range(0, group, self.head_rows)]
+
+    @property
+    def two_products(self) -> bool:
+        """L0C has room for the products of the main attention and of the indexer side by side."""
+        return any(b.name == "acc_2" for b in self.buffers)
 
     @property
     def row_columns(self) -> int:
@@ -76,10 +89,12 @@ def kl_buffers(
         ("scratch", total, "loss"),
         ("scores", tall * n, "scores"),
         ("product", mi * n, "scores"),
-        ("kv_tile", tokens * dim, "kv"),
+        ("kv_tile", tokens * padded_row(dim), "kv"),
+        ("kv_tile_2", tokens * padded_row(dim), "kv"),
+        ("kv_turn", tokens * dim, "kv"),
         ("dq_tile", mi * dim, "final"),
     ]
-    out = gather_buffers(p) + [BufferSpec(name, "ub", "float32", e, phase) for name, e, phase in floats]
+    out = gather_buffers(p, holds=True) + [BufferSpec(name, "ub", "float32", e, phase) for name, e, phase in floats]
     out += [
         BufferSpec("cast", "ub", t, mi * n, "scores"),
         BufferSpec("dq_cast", "ub", t, mi * dim, "final"),
@@ -98,8 +113,8 @@ def kl_buffers(
         BufferSpec("right_kv", "l0b", t, mi * dim, "kv"),
         BufferSpec("acc_kv", "l0c", "float32", tokens * dim, "kv"),
     ]
-    if not soc.split_core:
-        out.append(BufferSpec("kv_turn", "ub", "float32", tokens * dim, "kv"))
+    if (mi * dim + 2 * tall * n) * DTYPE_BYTES["float32"] <= soc.l0c_bytes:
+        out.append(BufferSpec("acc_2", "l0c", "float32", tall * n, "scores"))
     if p.rope_dim:
         out += [BufferSpec("q_rope", "l1", t, group * p.rope_dim), BufferSpec("k_rope", "l1", t, n * p.rope_dim)]
     return tuple(out)
@@ -114,7 +129,7 @@ def plan_kl(p: SparseProblem, heads: int, dim: int, soc: Soc, deterministic: boo
     for m in sorted({min(side, p.group_padded) for side in _SIDES}, reverse=True):
         limit = min(soc.l0a_bytes // (max(m, align(heads)) * size), soc.l0b_bytes // (p.columns * size))
         depth = largest_chunk(max(p.head_dim, dim), limit)
-        for tokens in range(p.columns, 0, -CUBE_BLOCK):
+        for tokens in range(min(p.columns, _MOST_TOKENS), 0, -CUBE_BLOCK):
             buffers = kl_buffers(p, soc, heads, dim, m, depth, tokens)
             if depth and fits(buffers, soc):
                 return KlPlan(

@@ -13,7 +13,7 @@ from ms_custom_ops.errors import BudgetError
 from ms_custom_ops.soc.table import CUBE_BLOCK, Soc
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, BufferSpec, align, fits, table
 from ms_custom_ops.tiling.choice import tuned_choice
-from ms_custom_ops.tiling.sparse_flash_attention_problem import SparseProblem, gather_buffers, largest_chunk
+from ms_custom_ops.tiling.sparse_flash_attention_problem import SparseProblem, gather_buffers, largest_chunk, padded_row
 from ms_custom_ops.tiling.split import CoreSplit
 
 _SIDES = (128, 64, 32, 16)
@@ -41,6 +41,10 @@ class SparsePlan:
         """(first head, heads) of the tiles of a group."""
         group = self.problem.group
         return [(at, min(self.head_rows, group - at)) for at in range(0, group, self.head_rows)]
+
+    def elements(self, name: str) -> int:
+        """Of a buffer; 0 where the plan has none of that name."""
+        return next((b.elements for b in self.buffers if b.name == name), 0)
 
 
 def _rows_buffers(m: int, lanes: tuple[str, ...]) -> list[BufferSpec]:
@@ -87,8 +91,9 @@ def backward_buffers(
 ) -> tuple[BufferSpec, ...]:
     """On-chip buffers of the backward kernel for ``m`` heads and kv gradients of ``tokens`` x ``kv``."""
     n, t, dv = p.columns, p.dtype, p.value_dim
+    kept = m * (p.head_dim + p.rope_dim)
     out = [
-        *gather_buffers(p),
+        *gather_buffers(p, holds=True),
         *_rows_buffers(m, ("max_lanes", "inverse", "delta")),
         *_inputs(p, m),
         BufferSpec("ones", "ub", "float32", m),
@@ -98,7 +103,9 @@ def backward_buffers(
         BufferSpec("half", "ub", t, CUBE_BLOCK * dv, "delta"),
         BufferSpec("wide_o", "ub", "float32", CUBE_BLOCK * dv, "delta"),
         BufferSpec("wide_do", "ub", "float32", CUBE_BLOCK * dv, "delta"),
-        BufferSpec("d_key", "ub", "float32", tokens * p.head_dim, "kv"),
+        BufferSpec("d_key", "ub", "float32", tokens * padded_row(p.head_dim), "kv"),
+        BufferSpec("kv_turn", "ub", "float32", tokens * kv, "kv"),
+        BufferSpec("kv_turn_2", "ub", "float32", tokens * kv, "kv"),
         BufferSpec("dq_tile", "ub", "float32", m * width, "final"),
         BufferSpec("dq_cast", "ub", t, m * width, "final"),
         BufferSpec("do", "l1", t, m * dv),
@@ -110,23 +117,27 @@ def backward_buffers(
         BufferSpec("acc", "l0c", "float32", m * n, "scores"),
         BufferSpec("left_ds", "l0a", t, m * n, "dq"),
         BufferSpec("right_k", "l0b", t, n * width, "dq"),
-        BufferSpec("left_kv", "l0a", t, tokens * m, "kv"),
-        BufferSpec("right_kv", "l0b", t, m * kv, "kv"),
+        BufferSpec("left_ds_kv", "l0a", t, tokens * m, "kv"),
+        BufferSpec("left_p_kv", "l0a", t, tokens * m, "kv"),
         BufferSpec("acc_kv", "l0c", "float32", tokens * kv, "kv"),
     ]
+    # Second accumulators, where they do not cost heads: a tile of fewer heads would round otherwise.
+    for name, elements, phase in (("acc", m * n, "scores"), ("acc_kv", tokens * kv, "kv")):
+        if (kept + 2 * elements) * DTYPE_BYTES["float32"] <= soc.l0c_bytes:
+            out.append(BufferSpec(f"{name}_2", "l0c", "float32", elements, phase))
+    rights = m * (p.head_dim + dv + p.rope_dim)
+    if rights * DTYPE_BYTES[t] > soc.l0b_bytes:
+        rights = m * kv
+    out.append(BufferSpec("right_kv", "l0b", t, rights, "kv"))
     if p.has_d_statistics:
         out.append(BufferSpec("peak", "ub", "float32", m))
     if p.rope_dim:
         out += [
             BufferSpec("acc_dq_rope", "l0c", "float32", m * p.rope_dim),
-            BufferSpec("d_key_rope", "ub", "float32", tokens * p.rope_dim, "kv"),
+            BufferSpec("d_key_rope", "ub", "float32", tokens * padded_row(p.rope_dim), "kv"),
         ]
-    if not soc.split_core:
-        out.append(BufferSpec("kv_turn", "ub", "float32", tokens * kv, "kv"))
-    if p.merged:
-        out.append(BufferSpec("kv_sum", "ub", "float32", tokens * p.head_dim, "kv"))
-    else:
-        out.append(BufferSpec("d_value", "ub", "float32", tokens * p.value_dim, "kv"))
+    if not p.merged:
+        out.append(BufferSpec("d_value", "ub", "float32", tokens * padded_row(p.value_dim), "kv"))
     return tuple(out)
 
 

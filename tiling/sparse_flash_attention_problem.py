@@ -82,8 +82,9 @@ class SparseProblem:
         return self.columns == self.tile_slots * self.block_size
 
 
-def gather_buffers(p: SparseProblem) -> list[BufferSpec]:
-    """UB buffers that find the tokens of a tile: indices, their float form, comparison bits, token list, lengths."""
+def gather_buffers(p: SparseProblem, holds: bool = False) -> list[BufferSpec]:
+    """UB buffers that find the tokens of a tile: indices, their float form, comparison bits, token list, lengths.
+    ``holds``: the tokens of a tile are kept while those of the next one are found."""
     ids = align(p.tile_slots + I32_BLOCK - 1, F32_LANES)
     out = [
         BufferSpec("ids", "ub", "int32", ids),
@@ -96,6 +97,8 @@ def gather_buffers(p: SparseProblem) -> list[BufferSpec]:
     for name, has in (("q_lengths", p.has_q_lengths), ("kv_lengths", p.has_kv_lengths)):
         if has:
             out.append(BufferSpec(name, "ub", "int32", align(p.batch, I32_BLOCK)))
+    if holds:
+        out += [BufferSpec("held_ids", "ub", "int32", ids), BufferSpec("held_tokens", "ub", "int32", p.columns)]
     if p.paged:
         out.append(BufferSpec("page_table", "ub", "int32", p.pages))
     return out
@@ -114,3 +117,9 @@ def largest_chunk(total: int, limit: int) -> int:
 def chunks(total: int, size: int) -> list[tuple[int, int]]:
     """``(start, width)`` of the pieces of ``total``."""
     return [(at, min(size, total - at)) for at in range(0, total, size)]
+
+
+def padded_row(width: int) -> int:
+    """Elements from row to row of a row-major float32 tile of ``width`` columns: an odd number of blocks, so that a
+    block of each of 8 rows lies in different banks."""
+    return width + I32_BLOCK

@@ -9,7 +9,7 @@ so the plan takes the largest divisor of ``chunk_size`` whose buffers fit the ch
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ms_custom_ops.errors import BudgetError
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, VECTOR_REPEAT_BYTES, Soc
@@ -70,6 +70,16 @@ class ScanPlan:
     split: CoreSplit
 
     @property
+    def early_moves(self) -> bool:
+        """The block that advances the state has a place of its own, so that it may come before other work ends."""
+        return any(b.name == "x_half" and not b.phase for b in self.buffers)
+
+    @property
+    def two_products(self) -> bool:
+        """L0C holds two products."""
+        return any(b.name == "acc_2" for b in self.buffers)
+
+    @property
     def blocks(self) -> int:
         """Blocks of one row of the batch."""
         return self.problem.rows // self.block
@@ -109,22 +119,18 @@ def _common(p: ScanProblem, block: int) -> list[BufferSpec]:
     return out + [BufferSpec("h", "l1", p.dtype, p.size * p.state)]
 
 
-def _cube(phase: str, dtype: str, m: int, k: int, n: int) -> list[BufferSpec]:
-    tag = phase.replace(".", "_")
+def _cube(dtype: str, *products: tuple[int, int, int]) -> list[BufferSpec]:
+    """L0 for any one of the products (m, k, n) of a kernel."""
     return [
-        BufferSpec(f"left_{tag}", "l0a", dtype, m * k, phase),
-        BufferSpec(f"right_{tag}", "l0b", dtype, k * n, phase),
-        BufferSpec(f"acc_{tag}", "l0c", "float32", m * n, phase),
+        BufferSpec("left", "l0a", dtype, max(m * k for m, k, _ in products)),
+        BufferSpec("right", "l0b", dtype, max(k * n for _, k, n in products)),
+        BufferSpec("acc", "l0c", "float32", max(m * n for m, _, n in products)),
     ]
 
 
 def _advance(p: ScanProblem, block: int, columns: int) -> list[BufferSpec]:
     """Phase "advance": the state over one block."""
-    return [
-        BufferSpec("x_half", "ub", p.dtype, block * p.size, "advance"),
-        *_ub("advance", delta=p.size * columns),
-        *_cube("advance", p.dtype, p.size, block, columns),
-    ]
+    return [BufferSpec("x_half", "ub", p.dtype, block * p.size, "advance"), *_ub("advance", delta=p.size * columns)]
 
 
 def forward_buffers(p: ScanProblem, block: int, columns: int) -> tuple[BufferSpec, ...]:
@@ -136,10 +142,11 @@ def forward_buffers(p: ScanProblem, block: int, columns: int) -> tuple[BufferSpe
         BufferSpec("h_half", "ub", p.dtype, piece, "convert"),
         *_ub("scores", scores=area, decay=block * CUBE_BLOCK),
         BufferSpec("cast", "ub", p.dtype, area, "scores"),
-        *_cube("scores", p.dtype, block, p.state, block),
         *_ub("y", y=block * p.size, inter=block * p.size),
         BufferSpec("y_cast", "ub", p.dtype, block * p.size, "y"),
-        *_cube("y", p.dtype, block, max(p.state, block), p.size),
+        *_cube(
+            p.dtype, (p.size, block, columns), (block, p.state, block), (block, p.state, p.size), (block, block, p.size)
+        ),
     )
 
 
@@ -159,13 +166,17 @@ def backward_buffers(p: ScanProblem, block: int, columns: int) -> tuple[BufferSp
         BufferSpec("h_half", "ub", t, piece, "convert"),
         *_ub("scores", scores=area, d_scores=area, decay=lanes, product=lanes),
         BufferSpec("cast", "ub", t, area, "scores"),
-        *_cube("scores", t, block, max(p.state, p.size), block),
         *_ub("dx", dx=block * p.size, part=block * p.size),
         BufferSpec("dx_half", "ub", t, block * p.size, "dx"),
-        *_cube("dx", t, block, max(p.state, block), p.size),
         *_ub("dbc", grad=tile, inter=tile),
         BufferSpec("grad_half", "ub", t, tile, "dbc"),
-        *_cube("dbc", t, block, max(p.size, block), columns),
+        *_cube(
+            t,
+            (p.size, block, columns),
+            (block, max(p.state, p.size), block),
+            (block, max(p.state, block), p.size),
+            (block, max(p.size, block), columns),
+        ),
         *_ub("group", group_sum=tile, group_part=tile),
         BufferSpec("group_half", "ub", t, tile, "group"),
     )
@@ -199,8 +210,17 @@ def _plan(p: ScanProblem, soc: Soc, buffers_of: BuffersOf) -> ScanPlan:
             f"{soc.name}; the smallest:\n{table(smallest, soc)}"
         )
     block, columns = choice["block"], choice["columns"]
-    buffers = buffers_of(p, block, columns)
+    buffers = _with_room(buffers_of(p, block, columns), soc)
     return ScanPlan(p, soc, block, columns, buffers=buffers, split=CoreSplit(p.tasks, soc.core_count))
+
+
+def _with_room(buffers: tuple[BufferSpec, ...], soc: Soc) -> tuple[BufferSpec, ...]:
+    """What lets moves and products start early, where the buffers of a choice leave room for it: the choice, and with
+    it the rounding of results, does not depend on that."""
+    early = tuple(replace(b, phase="") if b.name == "x_half" else b for b in buffers)
+    buffers = early if fits(early, soc) else buffers
+    second = (*buffers, replace(next(b for b in buffers if b.name == "acc"), name="acc_2"))
+    return second if fits(second, soc) else buffers
 
 
 def plan_forward(p: ScanProblem, soc: Soc) -> ScanPlan:

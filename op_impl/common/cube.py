@@ -109,14 +109,19 @@ class Fractals:
         self._tik = tik_instance
         self._soc = soc
 
-    def load(self, l1: Tile, gm: Any, start: Any, rows: int, padded: int, columns: int) -> None:
+    def load(self, l1: Tile, gm: Any, start: Any, rows: int, padded: int, columns: int, each_row: bool = False) -> None:
         """L1 ``[columns/16, padded, 16]`` = ``rows`` consecutive rows of ``columns`` elements from element ``start``.
 
-        Rows up to ``padded`` repeat the first row: finite values that later steps mask.
+        Rows up to ``padded`` repeat the first row: finite values that later steps mask. ``each_row``: where the chip
+        has no move of rows into fractals, a move per row, whose blocks lie side by side in GM, instead of a move per 16
+        columns, whose blocks lie apart: for few, wide rows.
         """
         c1 = columns // CUBE_BLOCK
         if self._soc.split_core:
             self._tik.data_move_multi_nd2nz(l1[0], gm[start], 1, rows, columns, 0, columns, padded, 1, 1)
+        elif each_row:
+            for row in range(rows):
+                self._tik.data_move(l1[row * CUBE_BLOCK], gm[start + row * columns], 0, c1, 1, 0, padded - 1)
         else:
             for c in range(c1):
                 self._tik.data_move(l1[c * padded * CUBE_BLOCK], gm[start + c * CUBE_BLOCK], 0, rows, 1, c1 - 1, 0)

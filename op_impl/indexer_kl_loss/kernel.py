@@ -20,7 +20,7 @@ from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.lightning_indexer_kl import plan_kl
-from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, I32_BLOCK, chunks
+from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, I32_BLOCK, chunks, padded_row
 
 _STEP = 1e30
 """Applied twice, lifts any positive float32, subnormal ones included, above 1."""
@@ -32,6 +32,7 @@ class IndexerKlLoss(SparseKernel):
     """Tensors as in op_info/sparse_lightning_indexer_grad_kl_loss.yaml."""
 
     summed = ("d_key_index",)
+    spare_exchange = True
 
     def prepare(self) -> None:
         super().prepare()
@@ -57,31 +58,33 @@ class IndexerKlLoss(SparseKernel):
         self.row_loss.set_as(0.0)
         v.dup(b["d_weight_lanes"], 0.0, plan.index_rows * CUBE_BLOCK)
         with self.tik.if_scope(self.sequences.visible > 0):
+            self.tiles.begin(row)
             self._load_row(row)
             v.dup(b["target"], 0.0, plan.row_columns)
             v.dup(b["model"], FLOOR, plan.row_columns)
-            self.tiles.each(row, self._collect)
+            with self.tiles.fresh():
+                self._fetch()
+            self.tiles.each_held(self._collect, self._fetch)
             with self.tik.if_scope(self.visited != 0):
+                self.tiles.begin(row)
+                with self.tiles.fresh():
+                    self._fetch_index()
                 with b.phase("loss"):
                     self._loss()
                 self.visited.set_as(0)
-                self.tiles.each(row, self._gradients)
+                self.tiles.each_held(self._gradients, self._fetch_index)
         self._store(row)
 
     # ---- inputs of a row ----
     def _load_row(self, row: Any) -> None:
         p, b, v, plan = self.problem, self.buffers, self.vector, self.plan
         for first, heads in plan.head_tiles:
-            rows = align(heads)
             for name, gm, width in (("q", "query", p.head_dim), ("q_rope", "query_rope", p.rope_dim)):
                 if width:
-                    start = (row * p.q_heads + first) * width
-                    self.fractals.load(b[name].shift(first * width), self.gm[gm], start, heads, rows, width)
+                    self.load_heads(b[name].shift(first * width), gm, row, first, heads, width)
             self._statistics(row, first, heads)
         dim, mi = plan.index_dim, plan.index_rows
-        self.fractals.load(
-            b["q_index"], self.gm["query_index"], row * plan.index_heads * dim, plan.index_heads, mi, dim
-        )
+        self.load_rows(b["q_index"], "query_index", row * plan.index_heads * dim, plan.index_heads, dim)
         self.move_rows(b["row_a"][0], self.gm["weights"][row * mi], mi)
         self.clear_rows(b["row_a"], plan.index_heads, mi)
         self.rows.spread(b["weight_lanes"], b["row_a"], mi)
@@ -105,45 +108,89 @@ class IndexerKlLoss(SparseKernel):
         """First column of the tile in the lines of the row."""
         return self.scalar.hold(first_slot // self.problem.tile_slots * self.problem.columns)
 
+    def _fetch(self, part: tuple[int, int] = (0, 1)) -> None:
+        self.gather(self.sources, 0, part)
+
+    def _fetch_index(self, part: tuple[int, int] = (0, 1)) -> None:
+        self.gather([self.index_source], 0, part)
+
     def _collect(self, first_slot: Any) -> None:
-        """target, model: columns of the tile."""
-        p, b, v, t = self.problem, self.buffers, self.vector, self.tik
-        columns, line = p.columns, b["head_line"]
-        at = self._column(first_slot)
-        self.gather(self.sources, 0)
-        for first, heads in self.plan.head_tiles:
+        """target, model: columns of the tile. The cube is done with its keys before the vector unit starts, so that
+        those of the next tile arrive beside its work."""
+        p, b = self.problem, self.buffers
+        at, tiles, two = self._column(first_slot), self.plan.head_tiles, self.plan.two_products
+        for first, heads in tiles[:-1]:
             with b.phase("scores"):
+                self._start_main(first, align(heads))
                 self._main_weights(first, align(heads))
-                self.sum_rows(line, b["scores"], align(heads), columns)
-            v.add(b["target"].shift(at), b["target"].shift(at), line, columns)
+            self._add_target(at)
+        first, heads = tiles[-1]
         with b.phase("scores"):
-            self._relu_products()
-            self.by_rows(t.vec_mul, b["scores"], b["weight_lanes"], self.plan.index_rows, columns)
-            self.sum_rows(b["model"].shift(at), b["scores"], self.plan.index_rows, columns)
-        with t.if_scope(self.tiles.partial):
-            v.add(b["model"].shift(at), b["model"].shift(at), self.penalty_line(), columns)
+            self._start_main(first, align(heads))
+            if two:
+                self._start_relu("acc_2")
+            self.tiles.advance()
+            self._fetch_some(0, 4 if two else 0)
+            self._main_weights(first, align(heads))
+            self._fetch_some(1, 4 if two else 0)
+            self._add_target(at)
+            if not two:
+                self._start_relu("acc")
+            self._add_model(b["model"].shift(at), "acc_2" if two else "acc")
+        with self.tik.if_scope(self.tiles.held.partial):
+            self.vector.add(b["model"].shift(at), b["model"].shift(at), self.penalty_line(), p.columns)
         self.visited.set_as(1)
 
-    def _main_weights(self, first: int, rows: int) -> None:
-        """scores = weights of the main attention for the heads from ``first`` on."""
-        p, b, v, t = self.problem, self.buffers, self.vector, self.tik
-        scores, columns = b["scores"], p.columns
+    def _fetch_some(self, index: int, count: int) -> None:
+        """Piece ``index`` of the next tile, where it comes in ``count`` pieces."""
+        if count:
+            with self.tiles.fresh():
+                self._fetch((index, count))
+
+    def _add_target(self, at: Any) -> None:
+        b, columns = self.buffers, self.problem.columns
+        self.vector.add(b["target"].shift(at), b["target"].shift(at), b["head_line"], columns)
+
+    def _add_model(self, target: Tile, acc: str) -> None:
+        """The line of index scores; the rest of the next tile's keys arrive."""
+        b, plan, columns, two = self.buffers, self.plan, self.problem.columns, self.plan.two_products
+        self._relu_products(acc)
+        self._fetch_some(2, 4 if two else 0)
+        self.by_rows(self.tik.vec_mul, b["scores"], b["weight_lanes"], plan.index_rows, columns)
+        self.sum_rows(target, b["scores"], plan.index_rows, columns)
+        self._fetch_some(3 if two else 0, 4 if two else 1)
+
+    def _start_main(self, first: int, rows: int) -> None:
+        """The products of the main attention for the heads from ``first`` on, as far as the cube goes with them."""
+        p, b = self.problem, self.buffers
         pairs = [(b["q"].shift(first * p.head_dim), b["k"], p.head_dim)]
         if p.rope_dim:
             pairs.append((b["q_rope"].shift(first * p.rope_dim), b["k_rope"], p.rope_dim))
-        self.multiply_rows(pairs, rows, columns)
-        self.cube.to_ub(scores, b["acc"], rows, columns)
+        self.multiply_rows(pairs, rows, p.columns)
+        self.cube.leave(b["acc"], rows, p.columns)
+
+    def _main_weights(self, first: int, rows: int) -> None:
+        """head_line = sum over the heads from ``first`` on of the weights of the main attention."""
+        p, b, v, t = self.problem, self.buffers, self.vector, self.tik
+        scores, columns = b["scores"], p.columns
+        self.cube.fetch(scores, b["acc"], rows, columns)
         v.muls(scores, scores, p.scale_value, rows * columns)
         self.mask_columns(scores, rows)
         self.by_rows(t.vec_sub, scores, b["max_lanes"].shift(first * CUBE_BLOCK), rows, columns)
         v.exp(scores, scores, rows * columns)
         self.by_rows(t.vec_mul, scores, b["inverse"].shift(first * CUBE_BLOCK), rows, columns)
+        self.sum_rows(b["head_line"], scores, rows, columns)
 
-    def _relu_products(self) -> None:
+    def _start_relu(self, acc: str) -> None:
+        """q_index k_index^T, as far as the cube goes with it."""
+        b, rows, columns = self.buffers, self.plan.index_rows, self.problem.columns
+        self.multiply_rows([(b["q_index"], b["k_index"], self.plan.index_dim)], rows, columns, acc)
+        self.cube.leave(b[acc], rows, columns, spare=True)
+
+    def _relu_products(self, acc: str) -> None:
         """scores = max(q_index k_index^T, 0)."""
         b, rows, columns = self.buffers, self.plan.index_rows, self.problem.columns
-        self.multiply_rows([(b["q_index"], b["k_index"], self.plan.index_dim)], rows, columns)
-        self.cube.to_ub(b["scores"], b["acc"], rows, columns)
+        self.cube.fetch(b["scores"], b[acc], rows, columns, spare=True)
         self.vector.max(b["scores"], b["scores"], b["zeros"], rows * columns, row=True)
 
     # ---- between the walks ----
@@ -174,9 +221,10 @@ class IndexerKlLoss(SparseKernel):
         """Sums of d_weights and d_query_index, rows of d_key_index."""
         p, b, t, plan = self.problem, self.buffers, self.tik, self.plan
         rows, columns = plan.index_rows, p.columns
-        self.gather([self.index_source], 0)
         with b.phase("scores"):
-            self._relu_products()
+            self._start_relu("acc")
+            self.tiles.advance()
+            self._relu_products("acc")
             self._d_products(b["model"].shift(self._column(first_slot)), rows, columns)
         with b.phase("dq"):
             self.cube.load_left(b["left_dz"], b["dz"], rows, columns)
@@ -188,13 +236,28 @@ class IndexerKlLoss(SparseKernel):
                     )
         self.visited.set_as(1)
         with b.phase("kv"):
-            self.cube.load_right(b["right_kv"], b["q_index"], rows, plan.index_dim, turned=True)
-            for start, count in chunks(columns, plan.kv_tokens):
-                self.cube.load_left(b["left_kv"], b["dz"].shift(start * rows), count, rows, turned=True)
-                self.cube.multiply(b["acc_kv"], b["left_kv"], b["right_kv"], count, rows, plan.index_dim)
-                self.rows_to_ub(b["kv_tile"], b["acc_kv"], count, plan.index_dim, plan.index_dim, "kv_turn")
-                self.vector.muls(b["kv_tile"], b["kv_tile"], self.factor, count * plan.index_dim)
-                self.scatter([("d_key_index", b["kv_tile"], plan.index_dim)], start, count, 0)
+            self._add_keys(rows)
+
+    def _add_keys(self, rows: int) -> None:
+        """Rows of d_key_index += products of the tile. While the additions of some tokens are on their way, the
+        products of the next ones are made, and keys of the next tile arrive."""
+        b, dim, tiles = self.buffers, self.plan.index_dim, ("kv_tile", "kv_tile_2")
+        self.cube.load_right(b["right_kv"], b["q_index"], rows, dim, turned=True)
+        pieces = chunks(self.problem.columns, self.plan.kv_tokens)
+        for index, (start, count) in enumerate(pieces):
+            target, spare = b[tiles[index % 2]], bool(index % 2)
+            self.cube.load_left(b["left_kv"], b["dz"].shift(start * rows), count, rows, turned=True)
+            self.cube.multiply(b["acc_kv"], b["left_kv"], b["right_kv"], count, rows, dim)
+            self.cube.leave(b["acc_kv"], count, dim, spare)
+            self.rows_to_ub(target, b["acc_kv"], count, dim, padded_row(dim), b["kv_turn"], self.factor, spare)
+            with self.tiles.fresh():
+                self._fetch_index((index, len(pieces)))
+            if index:
+                self._scatter(tiles[(index - 1) % 2], pieces[index - 1])
+        self._scatter(tiles[(len(pieces) - 1) % 2], pieces[-1])
+
+    def _scatter(self, tile: str, piece: tuple[int, int]) -> None:
+        self.scatter([("d_key_index", self.buffers[tile], self.plan.index_dim)], *piece, 0)
 
     def _d_products(self, d_scores: Tile, rows: int, columns: int) -> None:
         """d_weight_lanes += relu * d_scores; L1 dz = (relu > 0) * weights * d_scores / factor.

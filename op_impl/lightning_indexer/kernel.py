@@ -44,7 +44,7 @@ class LightningIndexer(SparseKernel):
 
     def _load_row(self, row: Any) -> None:
         p, b, rows = self.problem, self.buffers, self.plan.rows
-        self.load_heads("q", "query", row, 0, p.q_heads, p.head_dim)
+        self.load_heads(self.buffers["q"], "query", row, 0, p.q_heads, p.head_dim)
         self.cube.load_left(b["left"], b["q"], rows, p.head_dim)
         self.move_rows(b["row_a"][0], self.gm["weights"][row * rows], rows)
         self.clear_rows(b["row_a"], p.q_heads, rows)

@@ -12,10 +12,11 @@ from typing import Any
 
 from ms_custom_ops.op_impl.common.kernel import CubeKernel
 from ms_custom_ops.op_impl.common.tile import Tile
+from ms_custom_ops.op_impl.sparse.token_tile import piece
 from ms_custom_ops.op_impl.sparse.tokens import Sequences, TokenTiles
 from ms_custom_ops.soc.table import BLOCK_BYTES, CUBE_BLOCK, MAX_REPEAT
 from ms_custom_ops.tiling.budget import DTYPE_BYTES, align
-from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, chunks
+from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, chunks, padded_row
 
 F32_BLOCK = BLOCK_BYTES // 4
 PENALTY = -1e30
@@ -26,6 +27,8 @@ LARGEST = 3.4028234663852886e38
 """Of float32: row maximum where a sink is +inf."""
 ABSENT_MAX = 1e30
 """Row maximum that stands for a row without weights."""
+_WIDE = 64
+"""Columns from which on a move per head costs less than a move per 16 columns."""
 TINY = 1e-30
 """Added to a row sum (which is 0 or at least 1) before it divides, so that an empty row gives 0."""
 
@@ -59,14 +62,16 @@ class SparseKernel(CubeKernel):
         self.sequences = Sequences(t, self.problem, self.buffers, self.scalar, self.gm)
         self.sequences.prepare()
         if "sparse_indices" in self.call.inputs:
+            given, holds = self.gm["sparse_indices"], any(b.name == "held_ids" for b in self.plan.buffers)
             self.tiles = TokenTiles(
-                t, self.problem, self.buffers, self.vector, self.scalar, self.sequences, self.gm["sparse_indices"]
+                t, self.problem, self.buffers, self.vector, self.scalar, self.sequences, given, holds
             )
             self.tiles.prepare()
 
     # ---- keys ----
-    def gather(self, sources: list[tuple[str, str, int]], kv_head: Any) -> None:
-        """L1 tiles ``[D/16, columns, 16]`` = the rows of the tile's tokens; ``sources`` are (L1 tile, GM tensor, D)."""
+    def gather(self, sources: list[tuple[str, str, int]], kv_head: Any, part: tuple[int, int] = (0, 1)) -> None:
+        """L1 tiles ``[D/16, columns, 16]`` = the rows of the tile's tokens; ``sources`` are (L1 tile, GM tensor, D).
+        ``part`` (i, n): the i-th of n pieces of it."""
         p = self.problem
         tiles = [(self.buffers[name], gm, width) for name, gm, width in sources]
 
@@ -76,9 +81,10 @@ class SparseKernel(CubeKernel):
                 self._token(l1[column * CUBE_BLOCK], self.gm[gm][row * width], width)
 
         if p.block_size == 1:
-            self.tiles.tokens(0, p.columns, token, padding=True)
+            start, end = piece(p.columns, part)
+            self.tiles.tokens(start, end - start, token, padding=True)
         else:
-            self.tiles.blocks(lambda column, at: self._block(tiles, kv_head, column, at), token)
+            self.tiles.blocks(lambda column, at: self._block(tiles, kv_head, column, at), token, part)
 
     def _token(self, target: Any, source: Any, width: int) -> None:
         """One row of ``width`` elements into its places in the fractals. A move has a burst per block, which costs more
@@ -131,19 +137,19 @@ class SparseKernel(CubeKernel):
                     )
 
     # ---- score tiles ----
-    def multiply_rows(self, pairs: list[tuple[Tile, Tile, int]], rows: int, columns: int) -> None:
-        """L0C ``acc`` = sum over ``pairs`` (left L1 tile, right L1 tile, depth) of left @ right^T."""
+    def multiply_rows(self, pairs: list[tuple[Tile, Tile, int]], rows: int, columns: int, target: str = "acc") -> None:
+        """L0C ``target`` = sum over ``pairs`` (left L1 tile, right L1 tile, depth) of left @ right^T."""
         b, cube, first = self.buffers, self.cube, True
         for left, right, depth in pairs:
             for at, width in chunks(depth, self.plan.depth_chunk):
                 cube.load_left(b["left"], left.shift(at * rows), rows, width)
                 cube.load_right(b["right"], right.shift(at * columns), width, columns)
-                cube.multiply(b["acc"], b["left"], b["right"], rows, width, columns, accumulate=not first)
+                cube.multiply(b[target], b["left"], b["right"], rows, width, columns, accumulate=not first)
                 first = False
 
     def mask_columns(self, scores: Tile, rows: int) -> None:
         """Penalty for the columns behind ``width`` of a partial tile."""
-        with self.tik.if_scope(self.tiles.partial):
+        with self.tik.if_scope(self.tiles.held.partial):
             line = self.penalty_line()
             self.by_columns(self.tik.vadd, scores, line, rows, self.problem.columns)
 
@@ -151,7 +157,7 @@ class SparseKernel(CubeKernel):
         """One value per column: 0 within ``width``, a positive multiple of the penalty behind it."""
         b, v, columns = self.buffers, self.vector, self.problem.columns
         line = b["line"]
-        v.adds(line, b["ramp"], self.scalar.to_float(1 - self.tiles.width), columns)
+        v.adds(line, b["ramp"], self.scalar.to_float(1 - self.tiles.held.width), columns)
         v.max(line, line, b["zeros"], columns, row=True)
         v.muls(line, line, PENALTY, columns)
         return line
@@ -246,43 +252,69 @@ class SparseKernel(CubeKernel):
         v.div(b["row_b"], b["row_c"], b["row_b"], rows)
 
     # ---- rows in GM ----
-    def rows_to_ub(self, dst: Tile, l0c: Tile, rows: int, columns: int, stride: int, scratch: str) -> None:
-        """UB ``[rows, columns]``, row-major float32 with ``stride`` elements from row to row = L0C: a row is then one
-        burst on its way to GM.
+    def rows_to_ub(
+        self, dst: Tile, l0c: Tile, rows: int, columns: int, pitch: int, scratch: Tile, factor: Any, spare: bool = False
+    ) -> None:
+        """UB ``[rows, columns]``, row-major float32 with ``pitch`` elements from row to row, = L0C times ``factor``: a
+        row is then one burst on its way to GM. ``scratch`` takes the tile as the cube leaves it."""
+        self.cube.fetch(scratch, l0c, rows, columns, spare)
+        self._turn_rows(dst, scratch, rows, columns, pitch, factor)
 
-        Split-core chips rearrange on the way back from the exchange in GM, others in UB, with the buffer ``scratch``.
-        """
-        column_blocks = rows * CUBE_BLOCK // F32_BLOCK
-        if self.exchange is not None:
-            source = self.exchange
-            self.tik.fixpipe(source[0], l0c[0], columns // CUBE_BLOCK, column_blocks, 0, 0)
+    def add_rows_to_ub(
+        self, dst: Tile, l0c: Tile, rows: int, columns: int, pitch: int, scratch: Tile, factor: float, spare: bool
+    ) -> None:
+        """As :meth:`rows_to_ub`, added to what is there."""
+        self.cube.fetch(scratch, l0c, rows, columns, spare)
+        if factor != 1.0:
+            self.vector.muls(scratch, scratch, factor, rows * columns)
+        self._turn_rows(dst, scratch, rows, columns, pitch, None)
+
+    def _turn_rows(self, dst: Tile, src: Tile, rows: int, columns: int, pitch: int, factor: Any) -> None:
+        """dst ``[rows, pitch]`` = (without ``factor``: +=) src ``[columns/16, rows, 16]``. A repeat takes one block of
+        each of 8 rows, which lie in different banks where ``pitch`` is an odd number of blocks; repeats go down the
+        rows or along the slices, whichever stride an instruction can have."""
+        t, eight, row_blocks = self.tik, F32_LANES // F32_BLOCK, CUBE_BLOCK // F32_BLOCK
+        groups, slices, step = rows // eight, columns // CUBE_BLOCK, pitch // F32_BLOCK
+        if eight * step <= MAX_REPEAT:
+            starts, repeats = [(0, n1) for n1 in range(slices)], groups
+            dst_rep, src_rep = eight * step, eight * row_blocks
+        elif rows * row_blocks <= MAX_REPEAT:
+            starts, repeats = [(group, 0) for group in range(groups)], slices
+            dst_rep, src_rep = row_blocks, rows * row_blocks
         else:
-            source = self.buffers[scratch]
-            self.cube.to_ub(source, l0c, rows, columns)
-        piece = CUBE_BLOCK // F32_BLOCK
-        for n1 in range(columns // CUBE_BLOCK):
-            self.tik.data_move(
-                dst[n1 * CUBE_BLOCK], source[n1 * rows * CUBE_BLOCK], 0, rows, piece, 0, stride // F32_BLOCK - piece
-            )
+            starts, repeats = [(group, n1) for n1 in range(slices) for group in range(groups)], 1
+            dst_rep = src_rep = 0
+        for group, n1 in starts:
+            for lane in range(0, CUBE_BLOCK, F32_BLOCK):
+                to = dst[group * eight * pitch + n1 * CUBE_BLOCK + lane]
+                of = src[(n1 * rows + group * eight) * CUBE_BLOCK + lane]
+                if factor is None:
+                    t.vadd(F32_LANES, to, to, of, repeats, step, step, row_blocks, dst_rep, dst_rep, src_rep)
+                else:
+                    t.vmuls(F32_LANES, to, of, factor, repeats, step, row_blocks, dst_rep, src_rep)
 
     def scatter(self, targets: list[tuple[str, Tile, int]], start: int, count: int, kv_head: Any) -> None:
-        """float32 GM rows of the tile's tokens ``[start, start + count)`` += UB ``[count, width]`` for each of
-        ``targets`` (GM tensor, UB tile, width): one atomic move per token and target."""
+        """float32 GM rows of the held tile's tokens ``[start, start + count)`` += UB ``[count, padded_row(width)]`` for
+        each of ``targets`` (GM tensor, UB tile, width): one atomic move per token and target."""
         p, t = self.problem, self.tik
 
         def token(column: Any, key: Any) -> None:
             row = self.scalar.hold(self.tiles.key_row(key) * p.kv_heads + kv_head)
             for gm, tile, width in targets:
-                t.data_move(self.gm[gm][row * width], tile[(column - start) * width], 0, 1, width // F32_BLOCK, 0, 0)
+                source = tile[(column - start) * padded_row(width)]
+                t.data_move(self.gm[gm][row * width], source, 0, 1, width // F32_BLOCK, 0, 0)
 
         t.set_atomic_add(1)
-        self.tiles.tokens(start, count, token, padding=False)
+        self.tiles.held.tokens(start, count, token, padding=False)
         t.set_atomic_add(0)
 
-    def load_heads(self, l1: str, gm: str, row: Any, first: Any, heads: int, width: int) -> None:
+    def load_heads(self, l1: Tile, gm: str, row: Any, first: Any, heads: int, width: int) -> None:
         """L1 ``[width/16, heads padded, 16]`` = ``heads`` heads from ``first`` on of query row ``row``."""
-        start = (row * self.problem.q_heads + first) * width
-        self.fractals.load(self.buffers[l1], self.gm[gm], start, heads, align(heads), width)
+        self.load_rows(l1, gm, (row * self.problem.q_heads + first) * width, heads, width)
+
+    def load_rows(self, l1: Tile, gm: str, start: Any, heads: int, width: int) -> None:
+        """The same for heads that start at an element."""
+        self.fractals.load(l1, self.gm[gm], start, heads, align(heads), width, each_row=width >= _WIDE)
 
     def store_heads(self, gm: str, row: Any, first: Any, heads: int, total: int, at: int, ub: Tile, width: int) -> None:
         """Columns ``[at, at + width)`` of ``heads`` heads of query row ``row`` = UB

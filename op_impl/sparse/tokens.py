@@ -17,6 +17,7 @@ from ms_custom_ops import tik
 from ms_custom_ops.op_impl.common.scalar import ScalarUnit
 from ms_custom_ops.op_impl.common.tile import Buffers, Tile
 from ms_custom_ops.op_impl.common.vector import VectorUnit
+from ms_custom_ops.op_impl.sparse.token_tile import TokenTile
 from ms_custom_ops.soc.table import BLOCK_BYTES
 from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, I32_BLOCK, SparseProblem
 
@@ -130,8 +131,9 @@ class AheadWork:
     product: Callable[[], None]
 
 
-class TokenTiles:
-    """Tiles of selected tokens of one query row: :meth:`each` walks over them."""
+class TokenTiles(TokenTile):
+    """Tiles of selected tokens of one query row: :meth:`each` walks over them. What the walk is at is the tile itself;
+    ``held`` is the one before, where :meth:`each_held` walks."""
 
     def __init__(
         self,
@@ -142,17 +144,18 @@ class TokenTiles:
         scalar: ScalarUnit,
         sequences: Sequences,
         indices: Any,
+        holds: bool = False,
     ):
-        self._tik, self._p, self._b, self._v, self._s = tik_instance, p, buffers, vector, scalar
+        super().__init__(tik_instance, p, scalar, buffers["ids"], buffers["tokens"])
+        self._b, self._v = buffers, vector
         self._sequences, self._indices = sequences, indices
-        self.width, self._shift, self._partial, self._ended = (
-            tik_instance.Scalar("int64", name, 0) for name in ("width", "shift", "partial", "ended")
+        self._ended, self._known, self._fresh = (
+            tik_instance.Scalar("int64", name, 0) for name in ("ended", "known", "fresh")
         )
-
-    @property
-    def partial(self) -> Any:
-        """Condition: the tile has columns to mask."""
-        return self._partial != 0
+        self._walk: tuple[Any, Any, Any] | None = None
+        self.held = self
+        if holds:
+            self.held = TokenTile(tik_instance, p, scalar, buffers["held_ids"], buffers["held_tokens"])
 
     def prepare(self) -> None:
         """Constants: ``ramp`` (column numbers) and ``zeros``."""
@@ -179,6 +182,56 @@ class TokenTiles:
         slots = self._s.minimum((self._sequences.visible + (p.block_size - 1)) // p.block_size, p.slots)
         self._ended.set_as(0)
         return slots, self._s.hold((slots + (p.tile_slots - 1)) // p.tile_slots)
+
+    def begin(self, row: Any) -> None:
+        """Reads the first tile of index row ``row``, for :meth:`each_held`: the work of the row that stands between
+        them runs while the tokens of the tile arrive."""
+        slots, tiles = self._start()
+        self._walk = (row, tiles, slots)
+        self._read_next(0)
+
+    def each_held(self, body: Callable[[Any], None], fetch: Callable[[], None]) -> None:
+        """As :meth:`each` for the row that :meth:`begin` has, with ``fetch`` for the tile that comes next; the caller
+        fetches the first one. ``body`` calls :meth:`advance` once, and what ``fetch`` does, whole or in parts, under
+        :meth:`fresh` when it is done with what was fetched before; between them the tile that ``body`` is about is
+        ``held``."""
+        t = self._tik
+        present = t.Scalar("int64", "present", 0)
+        with t.for_range(0, self._walk[1]) as step:
+            with t.if_scope(self._known == 0):
+                t.tik_break()
+            present.set_as(self._fresh)
+            self._step = step
+            with t.if_scope(present != 0):
+                body(self._s.hold(step * self._p.tile_slots))
+            with t.else_scope():
+                self._read_next(step + 1)
+                with self.fresh():
+                    fetch()
+        self._walk = None
+
+    def fresh(self) -> Any:
+        """A scope for a walk whose next tile selects a token."""
+        return self._tik.if_scope(self._fresh != 0)
+
+    def advance(self) -> None:
+        """The tile at hand becomes ``held``, and the next one is read. The scalar unit waits for the vector unit here:
+        best before the work of a tile, not behind it."""
+        t, held, b = self._tik, self.held, self._b
+        for register, source in ((held.width, self.width), (held._shift, self._shift), (held._partial, self._partial)):
+            register.set_as(source)
+        if self._p.can_be_full:
+            t.data_move(b["held_ids"][0], b["ids"][0], 0, 1, b["ids"].tensor.shape[0] // I32_BLOCK, 0, 0)
+        with t.if_scope(self.partial):
+            t.data_move(b["held_tokens"][0], b["tokens"][0], 0, 1, self._p.columns // I32_BLOCK, 0, 0)
+        self._read_next(self._step + 1)
+
+    def _read_next(self, step: Any) -> None:
+        row, tiles, slots = self._walk
+        self._fresh.set_as(0)
+        self._read_on(row, step, tiles, slots, self._known)
+        with self._tik.if_scope(tik.all(self._known != 0, self.width > 0)):
+            self._fresh.set_as(1)
 
     def each_ahead(self, row: Any, work: AheadWork) -> None:
         """As :meth:`each`, but keys and values are fetched again as soon as they were used: the keys of the next
@@ -279,54 +332,6 @@ class TokenTiles:
             first.set_as(tokens[0])
             with t.for_range(self.width, p.columns) as j:
                 tokens[j].set_as(first)
-
-    def tokens(self, start: int, count: int, body: Callable[[Any, Any], None], padding: bool) -> None:
-        """``body(column, token)`` for columns ``[start, start + count)``; those to be masked only with ``padding``."""
-        t = self._tik
-        if self._p.can_be_full:
-            with t.if_scope(self._partial == 0):
-                self._arithmetic(start, count, body)
-            with t.else_scope():
-                self._listed(start, count, body, padding)
-        else:
-            self._listed(start, count, body, padding)
-
-    def _arithmetic(self, start: int, count: int, body: Callable[[Any, Any], None]) -> None:
-        t, size = self._tik, self._p.block_size
-        with t.for_range(start, start + count) as column:
-            block = t.Scalar("int32")
-            if size == 1:
-                block.set_as(self._b["ids"][self._shift + column])
-                body(column, block)
-            else:
-                block.set_as(self._b["ids"][self._shift + column // size])
-                body(column, block * size + column % size)
-
-    def _listed(self, start: int, count: int, body: Callable[[Any, Any], None], padding: bool) -> None:
-        t = self._tik
-        end = start + count if padding else self._s.minimum(self.width, start + count)
-        with t.for_range(start, end) as column:
-            token = t.Scalar("int32")
-            token.set_as(self._b["tokens"][column])
-            body(column, token)
-
-    def blocks(self, body: Callable[[Any, Any], None], listed: Callable[[Any, Any], None]) -> None:
-        """A full tile as ``body(first column, first token)`` per slot, any other as ``listed(column, token)``."""
-        t, p = self._tik, self._p
-
-        def all_columns() -> None:
-            self._listed(0, p.columns, listed, True)
-
-        if not p.can_be_full:
-            all_columns()
-            return
-        with t.if_scope(self._partial == 0):
-            with t.for_range(0, p.tile_slots) as slot:
-                block = t.Scalar("int32")
-                block.set_as(self._b["ids"][self._shift + slot])
-                body(slot * p.block_size, block * p.block_size)
-        with t.else_scope():
-            all_columns()
 
     def key_row(self, token: Any) -> Any:
         """Row of the key tensor that holds ``token`` of the sequence at hand."""

@@ -21,7 +21,7 @@ from ms_custom_ops.soc.table import CUBE_BLOCK
 from ms_custom_ops.tik.call import KernelCall
 from ms_custom_ops.tiling.budget import align
 from ms_custom_ops.tiling.sparse_flash_attention import plan_backward
-from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, chunks
+from ms_custom_ops.tiling.sparse_flash_attention_problem import F32_LANES, chunks, padded_row
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class SparseFlashAttentionBackward(SparseKernel):
     """Tensors as in op_info/sparse_flash_attention_grad.yaml."""
 
     summed = ("d_key", "d_value", "d_key_rope")
+    spare_exchange = True
 
     def prepare(self) -> None:
         super().prepare()
@@ -74,21 +75,27 @@ class SparseFlashAttentionBackward(SparseKernel):
     def _heads(self, row: Any, kv_head: Any, first: int, heads: int) -> None:
         p = self.problem
         head = self.scalar.hold(kv_head * p.group + first)
-        self.load_heads("q", "query", row, head, heads, p.head_dim)
-        self.load_heads("do", "d_out", row, head, heads, p.value_dim)
+
+        def fetch() -> None:
+            self.gather(self.sources, kv_head)
+
+        self.tiles.begin(self.scalar.hold(row * p.kv_heads + kv_head))
+        self.load_heads(self.buffers["q"], "query", row, head, heads, p.head_dim)
+        self.load_heads(self.buffers["do"], "d_out", row, head, heads, p.value_dim)
         if p.rope_dim:
-            self.load_heads("q_rope", "query_rope", row, head, heads, p.rope_dim)
+            self.load_heads(self.buffers["q_rope"], "query_rope", row, head, heads, p.rope_dim)
         self._statistics(row, kv_head, head, first, heads)
         self.visited.set_as(0)
 
         def tile(_: Any) -> None:
-            self.gather(self.sources, kv_head)
             self._weights(align(heads))
             self._add_queries(align(heads))
             self._add_keys(align(heads), kv_head)
             self.visited.set_as(1)
 
-        self.tiles.each(self.scalar.hold(row * p.kv_heads + kv_head), tile)
+        with self.tiles.fresh():
+            fetch()
+        self.tiles.each_held(tile, fetch)
         self._store_queries(row, head, heads)
 
     # ---- what belongs to a row ----
@@ -163,10 +170,17 @@ class SparseFlashAttentionBackward(SparseKernel):
         count = rows * columns
         with b.phase("scores"):
             scores, d_probs = b["scores"], b["d_probs"]
+            second = "acc_2" if self.plan.elements("acc_2") else "acc"
             self.multiply_rows([(b[left], b[right], depth) for left, right, depth in self.pairs], rows, columns)
-            cube.to_ub(scores, b["acc"], rows, columns)
-            self.multiply_rows([(b["do"], b["k" if p.merged else "v"], p.value_dim)], rows, columns)
-            cube.to_ub(d_probs, b["acc"], rows, columns)
+            cube.leave(b["acc"], rows, columns)
+            if second == "acc":
+                cube.fetch(scores, b["acc"], rows, columns)
+            self.multiply_rows([(b["do"], b["k" if p.merged else "v"], p.value_dim)], rows, columns, second)
+            cube.leave(b[second], rows, columns, spare=True)
+            self.tiles.advance()
+            if second != "acc":
+                cube.fetch(scores, b["acc"], rows, columns)
+            cube.fetch(d_probs, b[second], rows, columns, spare=True)
             v.muls(scores, scores, p.scale_value, count)
             self.mask_columns(scores, rows)
             self.by_rows(t.vec_sub, scores, b["max_lanes"], rows, columns)
@@ -196,37 +210,66 @@ class SparseFlashAttentionBackward(SparseKernel):
                         cube.multiply(target, b["left_ds"], b["right_k"], rows, columns, width, accumulate=True)
 
     def _add_keys(self, rows: int, kv_head: Any) -> None:
-        """Rows of the key gradients += products of the tile."""
-        b = self.buffers
-        with b.phase("kv"):
-            for start, count in chunks(self.problem.columns, self.plan.kv_tokens):
-                for gradient in self.d_keys:
-                    for at, width in chunks(gradient.width, self.plan.kv_width):
-                        self._key_products(gradient, at, width, start, count, rows)
-                    self._scale(gradient, count)
-                self.scatter([(g.gm, b[g.gm], g.width) for g in self.d_keys], start, count, kv_head)
+        """Rows of the key gradients += products of the tile, ``kv_tokens`` of its tokens at a time. While the additions
+        of one stage are on their way the next one is made, and keys of the next tile arrive piece by piece."""
+        pieces = chunks(self.problem.columns, self.plan.kv_tokens)
+        stages = [self.d_keys[:1], self.d_keys[1:]] if len(self.d_keys) > 1 else [self.d_keys]
+        steps = [(start, count, stage) for start, count in pieces for stage in stages]
+        with self.buffers.phase("kv"):
+            self._load_rights(rows)
+            for index, (start, count, stage) in enumerate(steps):
+                self._products(stage, start, count, rows, first=stage is stages[0])
+                with self.tiles.fresh():
+                    self.gather(self.sources, kv_head, (index, len(steps)))
+                if len(stages) == 1:
+                    self._scatter(steps[index], kv_head)
+                elif index:
+                    self._scatter(steps[index - 1], kv_head)
+            if len(stages) > 1:
+                self._scatter(steps[-1], kv_head)
 
-    def _key_products(self, gradient: KeyGradient, at: int, width: int, start: int, count: int, rows: int) -> None:
-        """Columns from ``at`` of the gradient's UB tile ``[count, gradient width]`` (of a second product: of "kv_sum")
-        for the tile's tokens from ``start`` on."""
-        b, cube = self.buffers, self.cube
-        for i, (left, right, _) in enumerate(gradient.products):
-            cube.load_right(b["right_kv"], b[right].shift(at * rows), rows, width, turned=True)
-            cube.load_left(b["left_kv"], b[left].shift(start * rows), count, rows, turned=True)
-            cube.multiply(b["acc_kv"], b["left_kv"], b["right_kv"], count, rows, width)
-            target = b[gradient.gm] if i == 0 else b["kv_sum"]
-            self.rows_to_ub(target.shift(at), b["acc_kv"], count, width, gradient.width, "kv_turn")
+    def _scatter(self, step: tuple[int, int, list[KeyGradient]], kv_head: Any) -> None:
+        start, count, stage = step
+        self.scatter([(g.gm, self.buffers[g.gm], g.width) for g in stage], start, count, kv_head)
 
-    def _scale(self, gradient: KeyGradient, count: int) -> None:
-        """Factors of the products, and the sum of two of them."""
-        b, v, size = self.buffers, self.vector, count * gradient.width
-        target = b[gradient.gm]
-        for i, (_, _, factor) in enumerate(gradient.products):
-            source = target if i == 0 else b["kv_sum"]
-            if factor != 1.0:
-                v.muls(source, source, factor, size)
-            if i:
-                v.add(target, target, source, size)
+    def _rights(self) -> dict[str, int]:
+        """Right operands of the products and where they lie in ``right_kv``; nothing where it has no room for all."""
+        p, found, at = self.problem, {}, 0
+        if self.plan.elements("right_kv") < self.plan.head_rows * (p.head_dim + p.value_dim + p.rope_dim):
+            return {}
+        for name, width in (("q", p.head_dim), ("do", p.value_dim), ("q_rope", p.rope_dim)):
+            found[name] = at
+            at += width * self.plan.head_rows
+        return found
+
+    def _load_rights(self, rows: int) -> None:
+        widths = {right: g.width for g in self.d_keys for _, right, _ in g.products}
+        for name, offset in self._rights().items():
+            for at, width in chunks(widths.get(name, 0), self.plan.kv_width):
+                target = self.buffers["right_kv"].shift(offset + at * rows)
+                self.cube.load_right(target, self.buffers[name].shift(at * rows), rows, width, turned=True)
+
+    def _products(self, stage: list[KeyGradient], start: int, count: int, rows: int, first: bool) -> None:
+        """UB tiles ``[count, padded row]`` of the gradients of a stage for the tile's tokens from ``start`` on."""
+        b, cube, rights, turn = self.buffers, self.cube, self._rights(), 0
+        for left in ("ds", "p") if first else ():
+            cube.load_left(b[f"left_{left}_kv"], b[left].shift(start * rows), count, rows, turned=True)
+        double = bool(self.plan.elements("acc_kv_2"))
+        for gradient in stage:
+            pitch = padded_row(gradient.width)
+            for at, width in chunks(gradient.width, self.plan.kv_width):
+                for i, (left, right, factor) in enumerate(gradient.products):
+                    acc, scratch = b["acc_kv_2" if double and turn else "acc_kv"], b["kv_turn_2" if turn else "kv_turn"]
+                    if right in rights:
+                        operand = b["right_kv"].shift(rights[right] + at * rows)
+                    else:
+                        operand = b["right_kv"]
+                        cube.load_right(operand, b[right].shift(at * rows), rows, width, turned=True)
+                    cube.multiply(acc, b[f"left_{left}_kv"], operand, count, rows, width)
+                    cube.leave(acc, count, width, spare=bool(turn))
+                    to_ub = self.add_rows_to_ub if i else self.rows_to_ub
+                    to_ub(b[gradient.gm].shift(at), acc, count, width, pitch, scratch, factor, bool(turn))
+                    turn = 1 - turn
 
     def _store_queries(self, row: Any, head: Any, heads: int) -> None:
         """dQ of the tile's heads, scaled; zeros when no key was seen."""

@@ -35,9 +35,9 @@ class SparseFlashAttentionForward(SparseKernel):
     def _heads(self, index: Any, row: Any, kv_head: Any, first: int, heads: int) -> None:
         p = self.problem
         head = self.scalar.hold(kv_head * p.group + first)
-        self.load_heads("q", "query", row, head, heads, p.head_dim)
+        self.load_heads(self.buffers["q"], "query", row, head, heads, p.head_dim)
         if p.rope_dim:
-            self.load_heads("q_rope", "query_rope", row, head, heads, p.rope_dim)
+            self.load_heads(self.buffers["q_rope"], "query_rope", row, head, heads, p.rope_dim)
         self._start(row, kv_head, first, align(heads))
         sources = [("k", "key", p.head_dim)]
         if p.rope_dim:

@@ -17,6 +17,8 @@ from ms_custom_ops.tiling.ssd_chunk_scan import ScanPlan, ScanProblem
 
 Operand = tuple[Tile, bool]
 """An L1 tile and whether it is read transposed."""
+Factors = tuple[Tile, int, Operand, Operand]
+"""A product: UB target, depth, left and right operand."""
 
 
 def problem_of(call: KernelCall, x: str = "x", b: str = "b", **weights: Any) -> ScanProblem:
@@ -45,6 +47,7 @@ class ScanKernel(CubeKernel):
 
     problem: ScanProblem
     plan: ScanPlan
+    spare_exchange = True
 
     def task(self, index: Any) -> None:
         self.scan(self._task(index))
@@ -90,12 +93,15 @@ class ScanKernel(CubeKernel):
         p = self.problem
         return self.scalar.hold((task.batch * p.heads + task.head) * p.rows + block * self.plan.block)
 
-    def load_rows(self, task: Task, block: Any) -> tuple[Any, Any]:
-        """da and, in Mamba-3, factor and gamma of the block; the result of ``decay.load``."""
-        b, at = self.buffers, self.da_at(task, block)
-        for name in ("da", "factor", "gamma") if self.problem.weighted else ("da",):
-            self.moves.line(b[f"{name}_row"][0], self.gm[name][at], self.plan.block, "float32")
-        return self.decay.load()
+    def load_da(self, task: Task, block: Any) -> None:
+        """da of the block, for ``decay.load``: what the vector unit starts with, so best before larger moves."""
+        self.moves.line(self.buffers["da_row"][0], self.gm["da"][self.da_at(task, block)], self.plan.block, "float32")
+
+    def load_weights(self, task: Task, block: Any) -> None:
+        """In Mamba-3 factor and gamma of the block."""
+        for name in ("factor", "gamma") if self.problem.weighted else ():
+            source = self.gm[name][self.da_at(task, block)]
+            self.moves.line(self.buffers[f"{name}_row"][0], source, self.plan.block, "float32")
 
     def load_operand(self, target: str, source: str, start: Any) -> None:
         """L1 tile ``target`` = the block of x, dy, b or c."""
@@ -119,19 +125,36 @@ class ScanKernel(CubeKernel):
         """First columns of the pieces of the state."""
         return iter(range(0, self.problem.state, self.plan.columns))
 
-    def product(self, phase: str, target: Tile, m: int, k: int, n: int, left: Operand, right: Operand) -> None:
+    def product(self, target: Tile, m: int, k: int, n: int, left: Operand, right: Operand) -> None:
         """UB target ``[n/16, m, 16]`` = left (m, k) @ right (k, n). Left is stored (m, k), or (k, m) when
         turned; right (n, k), or (k, n) when turned."""
-        self.start_product(phase, m, k, n, left, right)
-        self.cube.fetch(target, self.buffers[f"acc_{phase}"], m, n)
+        self.start_product(m, k, n, left, right)
+        self.fetch_product(target, m, n)
 
-    def start_product(self, phase: str, m: int, k: int, n: int, left: Operand, right: Operand) -> None:
-        """The product as far as the cube goes with it."""
-        b, cube = self.buffers, self.cube
-        cube.load_left(b[f"left_{phase}"], left[0], m, k, turned=left[1])
-        cube.load_right(b[f"right_{phase}"], right[0], k, n, turned=right[1])
-        cube.multiply(b[f"acc_{phase}"], b[f"left_{phase}"], b[f"right_{phase}"], m, k, n)
-        cube.leave(b[f"acc_{phase}"], m, n)
+    def start_product(self, m: int, k: int, n: int, left: Operand, right: Operand, second: bool = False) -> None:
+        """The product as far as the cube goes with it; ``second``: beside one that was not fetched yet, where the plan
+        has ``two_products``."""
+        b, cube, acc = self.buffers, self.cube, "acc_2" if second else "acc"
+        cube.load_left(b["left"], left[0], m, k, turned=left[1])
+        cube.load_right(b["right"], right[0], k, n, turned=right[1])
+        cube.multiply(b[acc], b["left"], b["right"], m, k, n)
+        cube.leave(b[acc], m, n, spare=second)
+
+    def fetch_product(self, target: Tile, m: int, n: int, second: bool = False) -> None:
+        """The rest of the way."""
+        self.cube.fetch(target, self.buffers["acc_2" if second else "acc"], m, n, spare=second)
+
+    def two_products(self, m: int, n: int, first: Factors, second: Factors) -> None:
+        """Two products (target, k, left, right) of m rows and n columns, the second beside the first where the plan has
+        ``two_products``."""
+        if not self.plan.two_products:
+            for target, k, left, right in (first, second):
+                self.product(target, m, k, n, left, right)
+            return
+        self.start_product(m, first[1], n, first[2], first[3])
+        self.start_product(m, second[1], n, second[2], second[3], second=True)
+        self.fetch_product(first[0], m, n)
+        self.fetch_product(second[0], m, n, second=True)
 
     def each_slice(self, combine: Any, tile: Tile, lanes: Tile, rows: int, columns: int) -> None:
         """``combine(slice, slice, lanes)`` for every 16-column slice of a tile."""
@@ -140,25 +163,42 @@ class ScanKernel(CubeKernel):
             part = tile.shift(c * rows)
             combine(part, part, lanes, count)
 
+    def load_step(self, source: str, start: Any) -> None:
+        """The block of ``source`` that advances the state, early where it has a place of its own."""
+        if self.plan.early_moves:
+            self._to_step(source, start)
+
+    def _to_step(self, source: str, start: Any) -> None:
+        p = self.problem
+        self.moves.to_tile(self.buffers["x_half"], self.gm[source], start, self.plan.block, p.size, p.heads * p.size)
+
     def advance(self, source: str, start: Any, weights: Tile, right: str, growth: Any) -> None:
-        """``state`` = growth * state + (weights * block of source)^T @ L1 ``right``."""
+        """``state`` = growth * state + (weights * block of source)^T @ L1 ``right``; after :meth:`load_step`."""
         p, b, v, rows = self.problem, self.buffers, self.vector, self.plan.block
         count, wide = rows * CUBE_BLOCK, b["turn"]
         with b.phase("advance"):
-            self.moves.to_tile(b["x_half"], self.gm[source], start, rows, p.size, p.heads * p.size)
+            if not self.plan.early_moves:
+                self._to_step(source, start)
             for c in range(0, p.size, CUBE_BLOCK):
                 part = b["x_half"].shift(c * rows)
                 v.convert(wide, part, count)
                 v.mul(wide, wide, weights, count)
                 v.convert(part, wide, count, round_mode_to(p.dtype))
             self.cube.to_l1(b["scaled"], b["x_half"], rows * p.size)
+            pieces, columns = list(self.pieces()), self.plan.columns
+            self._start_step(right, pieces[0])
             v.muls(b["state"], b["state"], growth, p.size * p.state)
-            for c in self.pieces():
-                columns, piece = self.plan.columns, b["state"].shift(c * p.size)
-                self.product(
-                    "advance", b["delta"], p.size, rows, columns, (b["scaled"], True), (b[right].shift(c * rows), True)
-                )
+            for c in pieces:
+                piece = b["state"].shift(c * p.size)
+                if c:
+                    self._start_step(right, c)
+                self.fetch_product(b["delta"], p.size, columns)
                 v.add(piece, piece, b["delta"], p.size * columns)
+
+    def _start_step(self, right: str, column: int) -> None:
+        p, b, rows = self.problem, self.buffers, self.plan.block
+        operands = (b["scaled"], True), (b[right].shift(column * rows), True)
+        self.start_product(p.size, rows, self.plan.columns, *operands)
 
     def state_to_l1(self, target: str) -> None:
         """L1 target = ``state`` in the operand dtype."""

@@ -50,6 +50,10 @@ class ScanBackward(ScanKernel):
         with self.tik.for_range(0, task.count) as turn:
             self._recompute(task, turn)
         self.load_state("d_final_states", task)
+        with self.tik.if_scope(task.count > 0):
+            last = self.scalar.hold(task.first + task.count - 1)
+            self.load_da(task, last)
+            self._load_operands(task, last, ("x", "dy", "b", "c"))
         with self.tik.for_range(0, task.count) as turn:
             self._block(task, self.scalar.hold(task.count - 1 - turn))
         self.store_state("d_initial_states", task)
@@ -62,22 +66,38 @@ class ScanBackward(ScanKernel):
         """Keep the state before block ``turn`` of the task, and advance it."""
         p, block = self.problem, self.scalar.hold(task.first + turn)
         self.moves.line(self._state_at(turn), self.buffers["state"][0], p.size * p.state, "float32")
+        at_x = self.x_at(task, block)
+        self.load_da(task, block)
+        self.load_weights(task, block)
+        self.load_step("x", at_x)
         self.load_operand("b", "b", self.bc_at(task.batch, block, task.group))
-        _, growth = self.load_rows(task, block)
-        self.advance("x", self.x_at(task, block), self.decay.rest_weights(), "b", growth)
+        _, growth = self.decay.load()
+        self.advance("x", at_x, self.decay.rest_weights(), "b", growth)
 
     def _block(self, task: Task, turn: Any) -> None:
         block = self.scalar.hold(task.first + turn)
         at_x, at_bc = self.x_at(task, block), self.bc_at(task.batch, block, task.group)
-        for target, source, at in (("x", "x", at_x), ("dy", "dy", at_x), ("b", "b", at_bc), ("c", "c", at_bc)):
-            self.load_operand(target, source, at)
-        _, growth = self.load_rows(task, block)
+        self.load_weights(task, block)
+        self._start_scores()
+        self.load_step("dy", at_x)
+        _, growth = self.decay.load()
         self._load_states(turn, growth)
         self._scores()
         self._d_x(at_x)
         self._d_bc(task, block, at_bc)
+        with self.tik.if_scope(turn > 0):
+            self.load_da(task, block - 1)
+            self._load_operands(task, block - 1, ("x", "dy", "b"))
         self.advance("dy", at_x, self.buffers["grow"], "c", growth)
+        with self.tik.if_scope(turn > 0):
+            self._load_operands(task, block - 1, ("c",))
         self._d_rows(task, block)
+
+    def _load_operands(self, task: Task, block: Any, names: tuple[str, ...]) -> None:
+        """L1 tiles of a block: those of the next one come as soon as those at hand were used."""
+        at_x, at_bc = self.x_at(task, block), self.bc_at(task.batch, block, task.group)
+        for name in names:
+            self.load_operand(name, name, at_bc if name in ("b", "c") else at_x)
 
     def _load_states(self, turn: Any, growth: Any) -> None:
         """L1 h and dh in the operand dtype; ``total`` = exp(cs_last) * lanes of <h, dh>."""
@@ -94,14 +114,24 @@ class ScanBackward(ScanKernel):
                 self.decay.sum_lanes(b["total"], b["h_wide"], count)
         v.muls(b["total"], b["total"], growth, LANES)
 
+    def _start_scores(self) -> None:
+        """A = C B^T and D = dY X^T, as far as the cube goes with them beside the work on decays and states."""
+        p, b, rows = self.problem, self.buffers, self.plan.block
+        self.start_product(rows, p.state, rows, (b["c"], False), (b["b"], False))
+        if self.plan.two_products:
+            self.start_product(rows, p.size, rows, (b["dy"], False), (b["x"], False), second=True)
+
     def _scores(self) -> None:
         """L1 p = A*T and ds = D*T in the operand dtype, lanes of the row sums of Z, column sums of Z."""
         p, b, v, rows = self.problem, self.buffers, self.vector, self.plan.block
         area, mode = rows * rows, round_mode_to(p.dtype)
         v.dup(b["row_sums"], 0.0, rows * CUBE_BLOCK)
         with b.phase("scores"):
-            self.product("scores", b["scores"], rows, p.state, rows, (b["c"], False), (b["b"], False))
-            self.product("scores", b["d_scores"], rows, p.size, rows, (b["dy"], False), (b["x"], False))
+            self.fetch_product(b["scores"], rows, rows)
+            if self.plan.two_products:
+                self.fetch_product(b["d_scores"], rows, rows, second=True)
+            else:
+                self.product(b["d_scores"], rows, p.size, rows, (b["dy"], False), (b["x"], False))
             for column in range(0, rows, CUBE_BLOCK):
                 self._column(column)
             for tile, target in (("scores", "p"), ("d_scores", "ds")):
@@ -139,9 +169,9 @@ class ScanBackward(ScanKernel):
         count, mode = rows * CUBE_BLOCK, round_mode_to(p.dtype)
         v.dup(b["q_lanes"], 0.0, count)
         with b.phase("dx"):
-            self.product("dx", b["dx"], rows, rows, p.size, (b["p"], True), (b["dy"], True))
-            self.product("dx", b["part"], rows, p.state, p.size, (b["b"], False), (b["dh"], False))
             self.moves.to_tile(b["dx_half"], self.gm["x"], at_x, rows, p.size, p.heads * p.size)
+            outer = (b["part"], p.state, (b["b"], False), (b["dh"], False))
+            self.two_products(rows, p.size, (b["dx"], rows, (b["p"], True), (b["dy"], True)), outer)
             self.each_slice(v.mul, b["part"], b["rest"], rows, p.size)
             for c in range(0, p.size, CUBE_BLOCK):
                 v.convert(b["turn"], b["dx_half"].shift(c * rows), count)
@@ -173,10 +203,9 @@ class ScanBackward(ScanKernel):
 
     def _piece(self, inner: Operand, right: Any, outer: Operand, state: Any, lanes: Any) -> None:
         """grad = inner @ right, inter = lanes * (outer @ state); the sum goes to grad when it is stored."""
-        p, b, rows = self.problem, self.buffers, self.plan.block
-        columns = self.plan.columns
-        self.product("dbc", b["grad"], rows, rows, columns, inner, (right, True))
-        self.product("dbc", b["inter"], rows, p.size, columns, outer, (state, True))
+        p, b, rows, columns = self.problem, self.buffers, self.plan.block, self.plan.columns
+        beside = (b["inter"], p.size, outer, (state, True))
+        self.two_products(rows, columns, (b["grad"], rows, inner, (right, True)), beside)
         self.each_slice(self.vector.mul, b["inter"], lanes, rows, columns)
 
     def _store_piece(self, name: str, task: Task, block: Any, at: Any, piece: int) -> None:

@@ -27,23 +27,31 @@ class ScanForward(ScanKernel):
         self.store_state("final_states", task)
 
     def _block(self, task: Task, block: Any) -> None:
+        p, b, rows, two = self.problem, self.buffers, self.plan.block, self.plan.two_products
         at_x, at_bc = self.x_at(task, block), self.bc_at(task.batch, block, task.group)
-        self.load_operand("x", "x", at_x)
+        self.load_da(task, block)
+        self.load_weights(task, block)
         self.load_operand("b", "b", at_bc)
         self.load_operand("c", "c", at_bc)
-        growth = self._scores(task, block)
-        self.state_to_l1("h")
+        self.load_operand("x", "x", at_x)
+        self.start_product(rows, p.state, rows, (b["c"], False), (b["b"], False))
+        self.load_step("x", at_x)
+        if two:
+            self.state_to_l1("h")
+            self.start_product(rows, p.state, p.size, (b["c"], False), (b["h"], False), second=True)
+        growth = self._scores()
+        if not two:
+            self.state_to_l1("h")
         self._output(at_x)
         self.advance("x", at_x, self.decay.rest_weights(), "b", growth)
 
-    def _scores(self, task: Task, block: Any) -> Any:
+    def _scores(self) -> Any:
         """L1 p = A times the decay triangle, in the operand dtype; the result is exp(cs_last). The cube makes A beside
         the decay."""
         p, b, v, rows = self.problem, self.buffers, self.vector, self.plan.block
+        _, growth = self.decay.load()
         with b.phase("scores"):
-            self.start_product("scores", rows, p.state, rows, (b["c"], False), (b["b"], False))
-            _, growth = self.load_rows(task, block)
-            self.cube.fetch(b["scores"], b["acc_scores"], rows, rows)
+            self.fetch_product(b["scores"], rows, rows)
             for column in range(0, rows, CUBE_BLOCK):
                 above = column * CUBE_BLOCK
                 count = self.decay.triangle(b["decay"], column, diagonal=p.weighted)
@@ -58,11 +66,14 @@ class ScanForward(ScanKernel):
         return growth
 
     def _output(self, at_x: Any) -> None:
-        p, b, v, rows = self.problem, self.buffers, self.vector, self.plan.block
+        p, b, v, rows, two = self.problem, self.buffers, self.vector, self.plan.block, self.plan.two_products
         count = rows * CUBE_BLOCK
         with b.phase("y"):
-            self.product("y", b["y"], rows, rows, p.size, (b["p"], False), (b["x"], True))
-            self.product("y", b["inter"], rows, p.state, p.size, (b["c"], False), (b["h"], False))
+            if two:
+                self.fetch_product(b["inter"], rows, p.size, second=True)
+            self.product(b["y"], rows, rows, p.size, (b["p"], False), (b["x"], True))
+            if not two:
+                self.product(b["inter"], rows, p.state, p.size, (b["c"], False), (b["h"], False))
             for c in range(0, p.size, CUBE_BLOCK):
                 v.mul_add(b["y"].shift(c * rows), b["inter"].shift(c * rows), b["grow"], count)
             v.convert(b["y_cast"], b["y"], rows * p.size, round_mode_to(p.dtype))

@@ -49,6 +49,28 @@ def test_keys_of_the_next_tile_come_beside_the_work(soc: str) -> None:
     assert p.cycles < 0.75 * serial.cycles
 
 
+_SELECTED = "B=1,BK=1,S1=2,S2=600,N1=16,N2=1,D=512"
+_SCAN = "B=1,S=256,H=2,P=64,G=1,N=64,NS=1"
+
+
+@pytest.mark.parametrize("soc", SOCS)
+@pytest.mark.parametrize(
+    ("op", "case", "shape", "attrs", "part"),
+    (
+        ("sparse_flash_attention_grad", "causal_small", f"{_SELECTED},DV=512,K=512", ("rope_dim=64",), 0.13),
+        ("sparse_lightning_indexer_grad_kl_loss", "causal_small", f"{_SELECTED},NI=64,DI=128,K=512", (), 0.18),
+        ("ssd_chunk_scan", "one_chunk", _SCAN, ("chunk_size=64",), 0.51),
+        ("ssd_chunk_scan_grad", "grouped", _SCAN, ("chunk_size=64",), 0.49),
+        ("mamba3_chunk_scan_grad", "rank_four", _SCAN, ("chunk_size=64",), 0.49),
+    ),
+    ids=("sparse_grad", "kl_loss", "ssd", "ssd_grad", "mamba3_grad"),
+)
+def test_pipes_overlap(op: str, case: str, shape: str, attrs: tuple[str, ...], part: float, soc: str) -> None:
+    """A kernel takes less than this part of its instructions one after the other."""
+    p, serial = (modelled(op, soc, shape, attrs, case, serial=s) for s in (0, 1))
+    assert p.cycles < part * serial.cycles
+
+
 def test_compaction_by_a_number_of_elements_has_a_cost() -> None:
     p = modelled("lightning_indexer", "Ascend910B1", "S1=1,S2=300", ("sparse_count=64",), "causal_small")
     assert p.cycles > 3.0 * p.chip.clock_mhz
