@@ -110,6 +110,14 @@ def _cell_class(function: Any) -> type:
             """Nothing: one device."""
             return self
 
+        def add_prim_attr(self, name, value):
+            """Nothing: what parallel layers note on a primitive (layouts, load balance) is about several devices."""
+            return self
+
+        def set_stage(self, stage):
+            """Nothing: one stage of a pipeline."""
+            return self
+
     return FlashAttentionScore
 
 

@@ -138,6 +138,8 @@ def test_the_primitive_as_layers_of_transformers_build_it(mode):
             def __init__(self):
                 super().__init__()
                 self.flash_attention = FlashAttentionScore(head_num=N1, scale_value=0.25, input_layout="BSH")
+                self.flash_attention.shard(((1, 1, 1), (1, 1, 1), (1, 1, 1), (1, 1, 1, 1)))
+                self.flash_attention.add_prim_attr("enable_load_balance", True).set_stage(0)
 
             def construct(self, x, hidden):
                 _, _, _, out = self.flash_attention(x, x, x, None, None, None, hidden)
@@ -146,6 +148,27 @@ def test_the_primitive_as_layers_of_transformers_build_it(mode):
         out = Layer()(x, hidden)
     wanted = mco.ops.flash_attention_score(x, x, x, N1, attn_mask=hidden, scalar_value=0.25)
     np.testing.assert_array_equal(out.asnumpy(), wanted.asnumpy())
+
+
+@pytest.mark.parametrize("mode", [ms.PYNATIVE_MODE], indirect=True, ids=["pynative"])
+def test_lengths_of_packed_sequences_as_layers_give_them(mode):
+    """To the primitive as int32 or int64 tensors, by position; to the function as a tuple or a list."""
+    rng = np.random.default_rng(2)
+    q, k = (Tensor(rng.standard_normal((t, n, D)).astype(np.float16)) for t, n in ((24, N1), (40, N2)))
+    wanted = mco.ops.flash_attention_score(q, k, k, N1, actual_seq_qlen=(8, 24), actual_seq_kvlen=(24, 40),
+                                           scalar_value=0.25, input_layout="TND").asnumpy()  # fmt: skip
+    with mco.patch():
+        from mindspore.ops.operations.nn_ops import FlashAttentionScore
+
+        layer = FlashAttentionScore(N1, 1.0, 0.25, 2147483647, 2147483647, 0, "TND", 0)
+        for dtype in (ms.int32, ms.int64):
+            ends = Tensor([8, 24], dtype), Tensor([24, 40], dtype)
+            found = layer(q, k, k, None, None, None, None, None, *ends)[3]
+            np.testing.assert_array_equal(found.asnumpy(), wanted)
+        for kind in (tuple, list):
+            found = ops.flash_attention_score(q, k, k, N1, actual_seq_qlen=kind((8, 24)), scalar_value=0.25,
+                                              actual_seq_kvlen=kind((24, 40)), input_layout="TND")  # fmt: skip
+            np.testing.assert_array_equal(found.asnumpy(), wanted)
 
 
 @BOTH
