@@ -380,6 +380,7 @@ void Checker::execute(Machine& m, const Step& s) {
     const std::unique_lock<std::mutex> turn = write_in_turn(s);
     if (!before(m, s)) return;
     keep_old(m);
+    if (run_.options.values) weigh(m, in);
     const int pipe = pipes_.in_region() ? pipe_of(program_, in) : kNoPipe;
     if (pipe != kNoPipe) land_same_pipe(m, pipe);
     in.op->run(m, in);

@@ -152,7 +152,13 @@ class Checker final : public ObserverOf<Checker> {
   void land_same_pipe(const Machine& m, int pipe);
   void land(const Machine& m, bool all);
   void land(const Machine& m, Late& late);
-  void after(Machine& m, const Instr& in);
+  // Values that are no number, and float16 values at the end of their range.
+  struct Values {
+    int64_t not_numbers = 0, ends = 0;
+  };
+  static void count(const Machine& m, const OperandUse& o, DType t, Values& found);
+  void weigh(const Machine& m, const Instr& in);
+  void after(const Machine& m, const Instr& in);
   bool bound(Machine& m, const Instr& in, int i, OperandUse& o, bool& tail);
   bool check_start(const Instr& in, int i, const OperandUse& o);
   void check_overlap(const Instr& in, const Use& use);
@@ -214,6 +220,7 @@ class Checker final : public ObserverOf<Checker> {
   std::unordered_map<const Mark*, uint8_t> bits_;
   static constexpr size_t kMostBits = 1 << 16;
   std::vector<OperandUse> operands_;
+  Values given_;  // what the operands of the instruction at hand hold
   static constexpr int kFirstTransferPipe = 3;
   static constexpr size_t kMostHeldBytes = 4 << 20;
   std::vector<Late> held_back_;

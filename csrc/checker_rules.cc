@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules of one instruction: where its operands may lie, and what its results may be.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "checker.h"
@@ -128,50 +129,57 @@ void Checker::check_overlap(const Instr& in, const Use& use) {
   }
 }
 
-// Results that are no number though no operand was one, and results at the end of their range.
-void Checker::after(Machine& m, const Instr& in) {
-  const auto not_numbers = [&](const OperandUse& o, DType t) {
-    const uint8_t* at = m.view(o.buffer).base + o.start;
-    int64_t n = 0;
-    each_run(*o.touched, [&](int64_t lo, int64_t hi) {
-      for (int64_t i = lo; i + kSize[t] <= hi; i += kSize[t]) {
-        const float x = load_float(at + i, t);
-        n += x != x;
-      }
-    });
-    return n;
-  };
-  const DType t = in.tensors.size() ? in.tensors[0].dtype : I8;
-  if (in.op->pipe != 1 && in.op->pipe != 2) return;
-  if (!in.tensors.size() || !operands_[0].writes || operands_[0].touched->boxes.empty()) return;
-  const OperandUse& o = operands_[0];
-  if (is_float(t)) {
-    const int64_t bad = not_numbers(o, t);
-    int64_t given = 0;
-    for (size_t i = 1; i < in.tensors.size(); ++i) {
-      if (is_float(in.tensors[i].dtype) && operands_[i].buffer != o.buffer && !operands_[i].touched->boxes.empty()) {
-        given += not_numbers(operands_[i], in.tensors[i].dtype);
-      }
-    }
-    if (bad > 0 && given == 0) {
-      add(Fault::NanProduced, in.loc, kNoLocation, o.buffer, 0, 0, [&] {
-        return format("%s: %lld elements of %s are NaN, though no operand holds one", name_of(in), (long long)bad,
-                      name(o.buffer));
-      });
-    }
-  }
-  if (t != F16 || !m.saturate) return;
+constexpr float kMostHalf = 65504.0f;
+
+void Checker::count(const Machine& m, const OperandUse& o, DType t, Values& found) {
+  if (!is_float(t) || o.touched->boxes.empty()) return;
   const uint8_t* at = m.view(o.buffer).base + o.start;
-  int64_t ends = 0;
   each_run(*o.touched, [&](int64_t lo, int64_t hi) {
-    for (int64_t i = lo; i + 2 <= hi; i += 2) {
+    for (int64_t i = lo; i + kSize[t] <= hi; i += kSize[t]) {
       const float x = load_float(at + i, t);
-      ends += x == 65504.0f || x == -65504.0f;
+      found.not_numbers += x != x;
+      found.ends += t == F16 && std::abs(x) == kMostHalf;
     }
   });
-  if (ends > 0) {
+}
+
+// Only vector and cube compute; what a move brings was there before.
+static bool computes(const Instr& in) {
+  return (in.op->pipe == 1 || in.op->pipe == 2) && in.tensors.size() && is_float(in.tensors[0].dtype);
+}
+
+// What the operands hold, before the instruction: it may write over them, its destination may be a sum, and a scalar
+// is an operand too.
+void Checker::weigh(const Machine& m, const Instr& in) {
+  given_ = {};
+  if (!computes(in)) return;
+  for (size_t i = 0; i < in.tensors.size(); ++i) {
+    if (operands_[i].reads) count(m, operands_[i], in.tensors[i].dtype, given_);
+  }
+  for (size_t i = 0; i < in.op->args.size(); ++i) {
+    if (in.op->args[i].kind != ArgKind::Value) continue;
+    const double x = m.value_arg(in, int(i), in.tensors[0].dtype).f;
+    given_.not_numbers += x != x;
+    given_.ends += std::abs(x) >= kMostHalf;
+  }
+}
+
+// Results that are no number, or at the end of their range, though no operand was.
+void Checker::after(const Machine& m, const Instr& in) {
+  if (!computes(in) || !operands_[0].writes) return;
+  const OperandUse& o = operands_[0];
+  Values found;
+  count(m, o, in.tensors[0].dtype, found);
+  if (found.not_numbers > 0 && given_.not_numbers == 0) {
+    add(Fault::NanProduced, in.loc, kNoLocation, o.buffer, 0, 0, [&] {
+      return format("%s: %lld elements of %s are NaN, though no operand holds one", name_of(in),
+                    (long long)found.not_numbers, name(o.buffer));
+    });
+  }
+  if (found.ends > 0 && given_.ends == 0 && m.saturate) {
     add(Fault::Saturated, in.loc, kNoLocation, o.buffer, 0, 0, [&] {
-      return format("%s: %lld elements of %s are saturated (+-65504)", name_of(in), (long long)ends, name(o.buffer));
+      return format("%s: %lld elements of %s are saturated (+-65504)", name_of(in), (long long)found.ends,
+                    name(o.buffer));
     });
   }
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ms_custom_ops.engine.findings import Finding
 from ms_custom_ops.program import ir
@@ -18,22 +19,35 @@ from ms_custom_ops.program import ir
 SCOPES = {"for_range", "if_scope", "elif_scope", "else_scope"}
 SCALARS = {"Scalar"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Body = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def dead_assignments(program: ir.Program) -> list[Finding]:
     """Findings of the functions and scripts that recorded a statement of ``program``."""
     found: list[Finding] = []
-    for file in dict.fromkeys(f for f, _ in program.locations if f):
-        try:
-            tree = ast.parse("".join(linecache.getlines(file)))
-        except (SyntaxError, ValueError):
-            continue  # no Python, or changed since
-        used = {line for f, line in program.locations if f == file}
-        found += _Function(file, tree, used).findings()  # a kernel in a script, outside of functions
-        for function in ast.walk(tree):
-            if isinstance(function, _FUNCTIONS) and used & set(range(function.lineno, (function.end_lineno or 0) + 1)):
+    lines: dict[str, set[int]] = {}
+    for file, line in program.locations:
+        if file:
+            lines.setdefault(file, set()).add(line)
+    for file, used in lines.items():
+        for function in _with_scalars("".join(linecache.getlines(file))):
+            script = isinstance(function, ast.Module)  # a kernel outside of functions
+            if script or used & set(range(function.lineno, (function.end_lineno or 0) + 1)):
                 found += _Function(file, function, used).findings()
     return found
+
+
+@lru_cache(maxsize=64)
+def _with_scalars(source: str) -> tuple[_Body, ...]:
+    """The module and the functions that make a Scalar; others have nothing to bind again."""
+    if not any(f"{name}(" in source for name in SCALARS):
+        return ()
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ()  # no Python, or changed since
+    bodies = (tree, *(f for f in ast.walk(tree) if isinstance(f, _FUNCTIONS)))
+    return tuple(b for b in bodies if any(_calls(n, SCALARS) for n in ast.walk(b) if isinstance(n, ast.Call)))
 
 
 def _name(node: ast.expr) -> str | None:
@@ -54,7 +68,7 @@ def _calls(node: ast.expr, names: set[str]) -> bool:
 
 
 class _Function:
-    def __init__(self, file: str, function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Module, used: set[int]):
+    def __init__(self, file: str, function: _Body, used: set[int]):
         self.file, self.function, self.used = file, function, used
         self.made: dict[str, tuple[tuple[int, ...], int]] = {}  # scopes around, and the line
         self.rebound: list[tuple[str, ast.stmt, ast.expr, tuple[int, ...], int]] = []
@@ -105,7 +119,7 @@ class _Function:
                     yield text, node.lineno
 
     def findings(self) -> Iterator[Finding]:
-        reads = list(self._reads(self.function))
+        reads = list(self._reads(self.function)) if self.rebound else []
         for name, s, value, _, ends in self.rebound:
             itself = isinstance(s, ast.AugAssign) or any(text == name for text, _ in self._reads(value))
             later = any(text == name and line > ends for text, line in reads)

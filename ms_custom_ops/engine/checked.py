@@ -54,7 +54,7 @@ def check_arrays(
     options.findings = ctypes.cast(ctypes.byref(found), ctypes.c_void_p)
     options.values = int(values)
     report = Report(program.name, outputs=outputs)
-    handle = native.load(program.to_bytes())
+    handle = native._loaded(program)
     try:
         native._run_native(program, handle, inputs, scalars, outputs, options)
     finally:

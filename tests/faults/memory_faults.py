@@ -407,6 +407,55 @@ def after_its_scope(k: Kit) -> None:
         k.move(y, u, 64)  # AT
 
 
+@fault("use_after_scope", traced=True)
+def of_a_branch(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    u, n = k.load(x), k.number(1)
+    with k.t.if_scope(n > 0):
+        v = k.ub(64, name="v")
+        k.t.vec_abs(64, v, u, 1, 8, 8)
+    if k.bad:
+        k.t.vec_abs(64, u, v, 1, 8, 8)  # AT
+    k.move(y, u, 64)
+
+
+@fault("use_after_scope", traced=True)
+def an_element_of_the_last_round(k: Kit) -> None:
+    x, y = k.gm(64, "int32"), k.out(64, "int32")
+    u, s = k.load(x), k.t.Scalar("int32", "s", 1)
+    with k.t.for_range(0, 2):
+        v = k.ub(64, "int32", name="v")
+        k.t.vec_dup(64, v, 3, 1, 8)
+    if k.bad:
+        s.set_as(v[3])  # AT
+    k.t.vec_dup(8, u, s, 1, 8)
+    k.move(y, u, 64)
+
+
+def largest_of_all_rounds(k: Kit) -> None:
+    x, y = k.gm(64), k.out(16)
+    best = k.ub(16, name="best")
+    k.t.vec_dup(16, best, -100.0, 1, 8)
+    with k.t.for_range(0, 4, thread_num=2) as i:
+        u = k.ub(16)
+        k.move(u, x[i * 16], 16)
+        k.t.vec_max(16, best, best, u, 1, 8, 8, 8)
+    k.move(y, best, 16)
+
+
+@fault("double_buffer_carry", tensor="best", twin=largest_of_all_rounds)
+def a_maximum_in_a_tensor_of_the_loop(k: Kit) -> None:
+    x, y = k.gm(64), k.out(16)
+    with k.t.for_range(0, 4, thread_num=2) as i:
+        u, best = k.ub(16), k.ub(16, name="best")
+        k.move(u, x[i * 16], 16)
+        with k.t.if_scope(i == 0):
+            k.t.vec_dup(16, best, -100.0, 1, 8)
+        k.t.vec_max(16, best, best, u, 1, 8, 8, 8)  # AT
+        with k.t.if_scope(i == 3):
+            k.move(y, best, 16)
+
+
 @fault("double_buffer_carry", tensor="acc")
 def sum_in_a_tensor_of_the_loop(k: Kit) -> None:
     x, y = k.gm(64), k.out(64)
@@ -444,3 +493,11 @@ def output_ends_in_a_block(k: Kit) -> None:
     x, y = k.gm(64), k.out(40 if k.bad else 48)
     u = k.load(x)
     k.move(y, u, 40)  # AT
+
+
+@fault("gm_tail", tensor="x0")
+def the_last_of_strided_rows(k: Kit) -> None:
+    x, y = k.gm(72), k.out(32)
+    u = k.ub(32)
+    k.t.data_move(u, x[32 if k.bad else 24], 0, 2, 1, 1, 0)  # AT
+    k.move(y, u, 32)

@@ -307,6 +307,23 @@ def each_waits_for_the_other(k: Kit) -> None:
     k.move(y, u, 64)
 
 
+@fault("flag_deadlock", also=("flag_deadlock", "flag_deadlock"))
+def three_in_a_circle(k: Kit) -> None:
+    x, y = k.gm(64), k.out(64)
+    u = k.load(x)
+    with k.t.new_stmt_scope(disable_sync=True):
+        if not k.bad:
+            k.t.set_flag(V, MTE3, 0)
+        k.t.wait_flag(V, MTE3, 0)
+        k.t.set_flag(MTE3, MTE2, 0)
+        k.t.wait_flag(MTE3, MTE2, 0)
+        k.t.set_flag(MTE2, V, 0)
+        k.t.wait_flag(MTE2, V, 0)  # AT
+        if k.bad:
+            k.t.set_flag(V, MTE3, 0)
+    k.move(y, u, 64)
+
+
 @fault("flag_deadlock")
 def the_scalar_unit_waits_first(k: Kit) -> None:
     x, y = k.gm(64), k.out(64)

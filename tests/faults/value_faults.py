@@ -7,6 +7,8 @@ from kit import Kit, fault
 
 from ms_custom_ops import tik
 
+INF, NAN = float("inf"), float("nan")
+
 
 @fault("param_range")
 def repeat_256(k: Kit) -> None:
@@ -128,6 +130,78 @@ def an_exponential_too_large(k: Kit) -> None:
     k.t.vec_muls(64, a, a, 100.0 if k.bad else 1.0, 1, 8, 8)
     k.t.vec_exp(64, r, a, 1, 8, 8)  # AT
     k.move(y, r, 64)
+
+
+@fault("nan_produced", values=True, tensor="r")
+def infinity_less_infinity(k: Kit) -> None:
+    x, y = k.gm(64, "float32", [INF if k.bad else 1.0] * 64), k.out(64, "float32")
+    a, r = k.load(x), k.ub(64, "float32", name="r")
+    k.t.vec_sub(64, r, a, a, 1, 8, 8, 8)  # AT
+    k.move(y, r, 64)
+
+
+@fault("nan_produced", values=True, tensor="u")
+def nothing_by_nothing_in_place(k: Kit) -> None:
+    x, y = k.gm(64, "float32", [0.0 if k.bad else 2.0] * 64), k.out(64, "float32")
+    u = k.load(x)
+    k.t.vdiv(64, u, u, u, 1, 1, 1, 1, 8, 8, 8)  # AT
+    k.move(y, u, 64)
+
+
+def a_nan_that_was_given(k: Kit) -> None:
+    """Every way in which an operand holds one: the same bytes, others of the tensor, the sum, a scalar."""
+    x, y = k.gm(256, "float32", [NAN] * 256), k.out(256, "float32")
+    u, r = k.load(x), k.ub(64, "float32", name="r")
+    k.t.vec_muls(64, u, u, 2.0, 1, 8, 8)
+    k.t.vec_muls(64, u[64], u, 2.0, 1, 8, 8)
+    k.t.vec_dup(64, r, 1.0, 1, 8)
+    k.t.vmla(64, u[128], r, r, 1, 1, 1, 1, 8, 8, 8)
+    s = k.t.Scalar("float32", "s")
+    s.set_as(u[0])
+    k.t.vec_muls(64, r, r, s, 1, 8, 8)
+    k.t.vec_dup(64, u[192], s, 1, 8)
+    k.t.vec_adds(64, u[192], r, s, 1, 8, 8)
+    k.move(y, u, 256)
+
+
+@fault("nan_produced", soc="Ascend910B1", values=True, tensor="sums", twin=a_nan_that_was_given)
+def a_product_of_infinity_and_nothing(k: Kit) -> None:
+    x, y = k.gm(512, data=[INF] * 256 + [0.0] * 256), k.out(256, "float32")
+    l1 = k.ub(512, scope=tik.scope_cbuf)
+    left, right = k.ub(256, scope=tik.scope_ca), k.ub(256, scope=tik.scope_cb)
+    sums = k.ub(256, "float32", "sums", tik.scope_cc)
+    k.move(l1, x, 512)
+    k.t.load2dv2(left, l1, 0, 1, 0, 1, 0, False)
+    k.t.load2dv2(right, l1[256], 0, 1, 0, 1, 0, False)
+    k.t.mmad(sums, left, right, 16, 16, 16, 0)  # AT
+    k.t.fixpipe(y, sums, 1, 32, 0, 0)
+
+
+@fault("saturated", values=True, tensor="r")
+def converted_beyond_float16(k: Kit) -> None:
+    x, y = k.gm(64, "float32", [1e6 if k.bad else 1e3] * 64), k.out(64)
+    a, r = k.load(x), k.ub(64, name="r")
+    k.t.vec_conv(64, "none", r, a, 1, 4, 8)  # AT
+    k.move(y, r, 64)
+
+
+def an_end_that_was_given(k: Kit) -> None:
+    """The lowest float16 as what a maximum starts from, copies of it, and inputs that hold it."""
+    x, y = k.gm(128, data=[65504.0] * 64 + [1.0] * 64), k.out(128)
+    u, r = k.load(x), k.ub(64)
+    k.t.vec_dup(64, r, -65504.0, 1, 8)
+    k.t.vec_max(64, u[64], r, u[64], 1, 8, 8, 8)
+    k.t.vec_adds(64, u, u, 0.0, 1, 8, 8)
+    k.move(y, u, 128)
+
+
+@fault("saturated", values=True, tensor="r", twin=an_end_that_was_given)
+def a_sum_beyond_float16(k: Kit) -> None:
+    x, y = k.gm(128, data=[1000.0] * 128), k.out(16)
+    a, r = k.load(x), k.ub(16, name="r")
+    k.t.vec_dup(16, r, 0.0, 1, 8)
+    k.t.vcadd(128, r, a, 1, 1, 1, 8)  # AT
+    k.move(y, r, 16)
 
 
 def summed(k: Kit) -> None:
