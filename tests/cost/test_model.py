@@ -266,7 +266,7 @@ def test_numbers_can_be_changed():
     slow = cost_chip(SOC).with_values(mte2_latency=5000)
     assert profile(program, chip=slow).cycles > profile(program).cycles + 40 * 4000
     assert slow.sources["mte2_latency"] == "user"
-    with pytest.raises(SocError, match="value is speed; accepted: .*mte2_latency"):
+    with pytest.raises(SocError, match="number is speed; accepted: .*mte2_latency"):
         cost_chip(SOC).with_values(speed=3)
 
 

@@ -156,7 +156,7 @@ def test_summaries(folder):
         ),
         (["flash_attention", "--shape", "Q=3"], "--shape Q: accepted for one_token: "),
         (["flash_attention", "--shape", "S1"], "--shape S1: is no NAME=VALUE"),
-        (["flash_attention", "--set", "speed=1"], "value is speed; accepted: "),
+        (["flash_attention", "--set", "speed=1"], "number is speed; accepted: "),
     ],
 )
 def test_what_is_refused(arguments, text):
