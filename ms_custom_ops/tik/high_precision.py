@@ -132,8 +132,9 @@ def newton_repeats(
     if m.lanes is None and not (m.kind == MASK_COUNT and size == _SINGLE):
         accepted = "Python ints (a Scalar as the number of lanes of float32)"
         raise b.fail(TikError, api, "mask", "known only at run time", accepted)
-    if 0 < reps[1] < VECTOR_BYTES // BLOCK_BYTES and (r.__class__ is not int or r > 1):
-        raise b.fail(TikError, api, "src_rep_stride", reps[1], "0, 8..255 (repeats of src that are apart)")
+    blocks = VECTOR_BYTES // BLOCK_BYTES if m.lanes is None else -(-m.lanes * size // BLOCK_BYTES)
+    if 0 < reps[1] < blocks and (r.__class__ is not int or r > 1):
+        raise b.fail(TikError, api, "src_rep_stride", reps[1], f"0, {blocks}..255 (repeats of src that are apart)")
     return m, r, reps
 
 

@@ -384,8 +384,8 @@ CASES = [
     ),
     Case(
         "newton-stride",
-        lambda k: k.t.vec_rec_high_preci(64, k.u, k.v, k.f, 2, 8, 4),
-        ("vec_rec_high_preci: src_rep_stride is 4", "0, 8..255"),
+        lambda k: k.t.vec_rec_high_preci(64, k.u, k.v, k.f, 2, 8, 3),
+        ("vec_rec_high_preci: src_rep_stride is 3", "0, 4..255"),
     ),
     # build
     Case("argument-count", _many_arguments, ("BuildCCE: number of arguments is 193", "x0", "x192", "at most 192")),

@@ -131,6 +131,31 @@ def test_newton_high_precision(api, power, dtype, factor, mask, repeat, soc):
     assert (y[~on] == GUARD).all()
 
 
+@pytest.mark.parametrize("dtype, lanes, rep", [("float16", 40, 3), ("float16", 80, 5), ("float32", 16, 2)])
+@pytest.mark.parametrize("api, power", [("vec_rsqrt_high_preci", -0.5), ("vec_rec_high_preci", -1.0)])
+def test_newton_of_few_lanes_side_by_side(api, power, dtype, lanes, rep):
+    """Repeats as near as their lanes allow, as many as a register says."""
+    row = rep * 32 // np.dtype(dtype).itemsize
+
+    def body(t, k):
+        r = t.Scalar("int32", "r")
+        r.set_as(k.n[0])
+        getattr(t, api)(lanes, k.y, k.x, k.w, r, rep, rep)
+
+    x = np.exp(np.random.default_rng(15).uniform(-4, 4, 8 * row)).astype(dtype)
+    for count in (1, 8):
+        y = run_kernel(
+            body,
+            {"x": x, "n": np.array([count, 0, 0, 0, 0, 0, 0, 0], np.int32)},
+            {"y": (dtype, 8 * row), "w": ("float32", 6 * 8 * row)},
+            "Ascend910A",
+            ulp=4,
+        )["y"].reshape(8, row)
+        wanted = x.reshape(8, row)[:count, :lanes].astype(np.float64) ** power
+        np.testing.assert_allclose(y[:count, :lanes], wanted, rtol=1e-3 if dtype == "float16" else 1e-6)
+        assert (y[count:] == GUARD).all() and (y[:, lanes:] == GUARD).all()
+
+
 @pytest.mark.parametrize("soc", ["Ascend310", "Ascend910B1"])
 @pytest.mark.parametrize("rep", [0, 8], ids=["one row for all repeats", "rows"])
 @pytest.mark.parametrize("api, power", [("vec_rsqrt_high_preci", -0.5), ("vec_rec_high_preci", -1.0)])
