@@ -331,6 +331,15 @@ void mco_asc_free(const mco_asc_where* where, mco_asc_queue* queue, const mco_as
   }
 }
 
+void mco_asc_unspecified(const mco_asc_where* where, const mco_asc_home* home, const void* at, int64_t bytes) {
+  auto& core = here(where->call);
+  const Home* block = home_of(home);
+  if (!core.checker || !block || !block->base) return;
+  const int64_t start = static_cast<const uint8_t*>(at) - static_cast<const uint8_t*>(block->base);
+  bytes = std::min(bytes, block->bytes - start);  // what lies beyond is a finding of the move
+  if (start >= 0 && bytes > 0) core.checker->fresh(mco::Scope(block->scope), block->address + start, bytes);
+}
+
 int mco_asc_ask(const mco_asc_where* where, mco_asc_queue* queue, int what) {
   auto& core = here(where->call);
   Queue& q = need(core, *where, queue);

@@ -125,6 +125,16 @@ __aicore__ inline void unwritten_workspace(Kit& k, bool bad) {
   k.in.FreeTensor(t);
   k.Store(o);
 }
+__aicore__ inline void padding_that_is_not_given(Kit& k, bool bad) {
+  LocalTensor<float> o = k.out.AllocTensor<float>();
+  DataCopyExtParams row{1, 5 * sizeof(float), 0, 0, 0};
+  DataCopyPadExtParams<float> padding{!bad, 0, 3, 0.0f};
+  DataCopyPad(k.b, k.x, row, padding);
+  Duplicate(o, 0.0f, N);
+  PipeBarrier<PIPE_ALL>();
+  Adds(o, k.b, 1.0f, 8);  // AT
+  k.Store(o);
+}
 __aicore__ inline void output_in_part(Kit& k, bool bad) {
   LocalTensor<float> t = k.Load(), o = k.out.AllocTensor<float>();
   Adds(o, t, 0.0f, N);
@@ -390,7 +400,7 @@ __aicore__ inline void a_core_that_does_not_come(Kit& k, bool bad) {
 
 #define FAULTS(F)                                                                                                    \
   F(unwritten_buffer) F(unwritten_tail) F(block_of_a_queue_again) F(unwritten_scalar)                                \
-  F(unwritten_in_a_library_function) F(unwritten_in_a_sum) F(unwritten_in_maxima) F(unwritten_columns) F(unwritten_workspace) F(output_in_part) F(beyond_a_block) F(beyond_by_repeats) \
+  F(unwritten_in_a_library_function) F(unwritten_in_a_sum) F(unwritten_in_maxima) F(unwritten_columns) F(unwritten_workspace) F(padding_that_is_not_given) F(output_in_part) F(beyond_a_block) F(beyond_by_repeats) \
   F(scalar_beyond) F(gm_beyond) F(library_function_beyond) F(blocks_behind_gm) F(start_off_the_grid)                 \
   F(overlapping_operands) F(a_length_of_half_an_element) F(more_than_ub) F(not_a_number) \
   F(read_after_write) F(write_after_read) F(result_moved_too_early) F(barrier_of_the_wrong_pipe)                     \

@@ -45,6 +45,7 @@ FAULTS = [
     Fault("unwritten_in_maxima", "uninitialized_read", "VECCALC buffer"),
     Fault("unwritten_columns", "uninitialized_read", "VECCALC buffer"),
     Fault("unwritten_workspace", "uninitialized_read", "workspace"),
+    Fault("padding_that_is_not_given", "uninitialized_read", "VECCALC buffer"),
     Fault("output_in_part", "unwritten_output", "argument 1"),
     Fault("beyond_a_block", "out_of_bounds", "VECIN queue"),
     Fault("beyond_by_repeats", "out_of_bounds", "VECCALC buffer"),

@@ -156,6 +156,8 @@ MCO_ASC_API const mco_asc_home* mco_asc_alloc(const mco_asc_where* where, mco_as
 MCO_ASC_API void mco_asc_enqueue(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home, int hop);
 MCO_ASC_API const mco_asc_home* mco_asc_dequeue(const mco_asc_where* where, mco_asc_queue* queue, int hop);
 MCO_ASC_API void mco_asc_free(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home);
+// Bytes on the chip from `at` on, whose values are not specified from now on.
+MCO_ASC_API void mco_asc_unspecified(const mco_asc_where* where, const mco_asc_home* home, const void* at, int64_t bytes);
 enum { MCO_ASC_QUEUED, MCO_ASC_VACANT, MCO_ASC_IDLE };
 MCO_ASC_API int mco_asc_ask(const mco_asc_where* where, mco_asc_queue* queue, int what);
 // What is left of a memory.

@@ -270,6 +270,10 @@ inline void pad_in(const mco_asc_where& where, const LocalTensor<T>& dst, const 
     issue(Op::data_move_pad, where, {operand(to), operand(row)},
           {integer(1), integer(bytes), integer(0), integer(0), integer(left), integer(rest), scalar(first)}, {},
           is_real<T> ? uint16_t(1 << 6) : uint16_t(0));
+    if (left || right) {  // without isPad what these hold is not specified
+      mco_asc_unspecified(&where, to.mco_home(), to.mco_at(), left * size);
+      mco_asc_unspecified(&where, to.mco_home(), moved(to.mco_at(), left * size + bytes), rest * size);
+    }
   }
 }
 
