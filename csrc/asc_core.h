@@ -212,7 +212,8 @@ class AscCore {
   std::string waits_for;
   Place waits_at;
   std::string error;
-  const void* fault_at = nullptr;  // code that a signal came from
+  const void* fault_at = nullptr;   // code that a signal came from, or that would have ended the process
+  const void* thrown_at = nullptr;  // the last throw
 };
 
 // The core that this thread runs at the moment, or null.

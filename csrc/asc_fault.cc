@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Faults of kernel code that no check sees: a division by zero, a pointer to nowhere, a stack that overflows. The core
 // ends with an error that names the line; the process goes on.
+#include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -20,19 +21,22 @@ namespace mco::asc {
 
 namespace {
 
-constexpr int kSignals[] = {SIGSEGV, SIGFPE, SIGBUS, SIGILL, SIGURG};
+constexpr int kSignals[] = {SIGSEGV, SIGFPE, SIGBUS, SIGILL, SIGABRT, SIGURG};
 constexpr int kCount = int(sizeof kSignals / sizeof kSignals[0]);
 constexpr size_t kStackBytes = size_t(1) << 17;
 
 std::mutex handlers_mutex;
 int handlers_users = 0;
 struct sigaction handlers_old[kCount];
+thread_local const void* throwing = nullptr;  // where the last throw left the library of the kernel
 
 const char* reason_of(int signal, const siginfo_t* info, const AscCore& core) {
   const auto* at = static_cast<const uint8_t*>(info->si_addr);
   switch (signal) {
     case SIGFPE:
       return "divides an integer by zero";
+    case SIGABRT:  // of the C or C++ library, which found that something is wrong
+      return "is ended by std::terminate or by abort";
     case SIGILL:
       return "runs into code that the compiler takes as impossible";
     default:
@@ -64,7 +68,7 @@ const void* place_in_kernel(const AscCore& core, const void* pc) {
   void* chain[64];
   const int n = backtrace(chain, 64);
   for (int i = 0; i < n; ++i) {
-    if (!dladdr(chain[i], &found) || found.dli_fbase != kernel.dli_fbase) continue;
+    if (!dladdr(chain[i], &found) || found.dli_fbase != kernel.dli_fbase || chain[i] == throwing) continue;
     return chain[i] == pc ? pc : static_cast<const char*>(chain[i]) - 1;  // a return address is behind its call
   }
   return nullptr;
@@ -120,6 +124,9 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     return;
   }
   const void* at = place_in_kernel(*core, interrupted(context));
+  if (signal == SIGABRT) {  // perhaps in the middle of an exception: nobody will end it
+    std::memset(static_cast<void*>(abi::__cxa_get_globals()), 0, sizeof(void*) + sizeof(unsigned));
+  }
   core->error = core->title() + ": " + reason_of(signal, info, *core);
   core->fault_at = at;
   core->failed = true;
@@ -231,3 +238,21 @@ std::string code_place(const void* pc) {
 }
 
 }  // namespace mco::asc
+
+void mco_asc_end(const char* call, const char* text, const void* at) {
+  mco::asc::AscCore* core = mco::asc::current();
+  if (!core) mco::asc::nowhere(call);
+  const void* place = at ? at : core->thrown_at;
+  core->fault_at = place ? static_cast<const char*>(place) - 1 : nullptr;  // a return address is behind its call
+  core->error = core->title() + ": " + call + ": " + text;
+  core->failed = true;
+  core->leave();
+}
+
+void mco_asc_throw(void* thrown, void* type, void (*destroy)(void*), const void* at) {
+  if (mco::asc::AscCore* core = mco::asc::current()) {
+    core->thrown_at = at;
+    mco::asc::throwing = __builtin_return_address(0);
+  }
+  abi::__cxa_throw(thrown, static_cast<std::type_info*>(type), destroy);
+}

@@ -161,23 +161,64 @@ def test_a_chip_without_ascend_c_is_refused():
         ascendc.build(ADD, soc="Ascend910A")
 
 
-def test_an_exception_ends_the_kernel_alone(tmp_path):
-    source = tmp_path / "thrown.cpp"
-    source.write_text("""
+ENDINGS = """
+#include <cstdlib>
+#include <exception>
 #include <stdexcept>
+#include <unistd.h>
 #include "kernel_operator.h"
-extern "C" __global__ __aicore__ void thrown(GM_ADDR o, int32_t how) {
+void never(int how) noexcept {
+  if (how) throw how;
+}
+extern "C" __global__ __aicore__ void ends(GM_ADDR o, int32_t how) {
   if (how == 1) throw std::out_of_range("of a table");
   if (how == 2) throw 5;
-  *(__gm__ float32_t*)o = 2;
+  if (how == 3) abort();
+  if (how == 4) exit(3);
+  if (how == 5) _exit(3);
+  if (how == 6) quick_exit(3);
+  if (how == 7) std::terminate();
+  if (how == 8) never(how);
+  if (how == 9) {
+    AscendC::LocalTensor<float> t(AscendC::TPosition::VECIN, 196576, 8);
+    DumpTensor(t, 1, 9);
+  }
+  try {
+    if (how == 10) throw 1.5f;
+    *(__gm__ float32_t*)o = 2;
+  } catch (float v) {
+    *(__gm__ float32_t*)o = v;
+  }
 }
-""")
-    kernel, out = ascendc.build(source), np.zeros(1, np.float32)
-    for how, words in ((1, "core 0: throw: an exception leaves the kernel: of a table"), (2, "leaves the kernel")):
-        with pytest.raises(AscendcError, match=words):
-            kernel(1, out, how)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (1, r"throw: an exception leaves the kernel: of a table \[.*ends\.cpp:11\]"),
+        (2, r"throw: an exception leaves the kernel \[.*ends\.cpp:12\]"),
+        (3, r"abort: called by the kernel \[.*ends\.cpp:13\]"),
+        (4, r"exit: called by the kernel \[.*ends\.cpp:14\]"),
+        (5, r"_exit: called by the kernel \[.*ends\.cpp:15\]"),
+        (6, r"quick_exit: called by the kernel \[.*ends\.cpp:16\]"),
+        (7, r"terminate: called by the kernel \[.*ends\.cpp:17\]"),
+        (8, r"is ended by std::terminate or by abort \[.*ends\.cpp:8\]"),
+        (9, r"GetValue: reads bytes .*ends\.cpp:21\]"),
+    ],
+    ids="exception value abort exit _exit quick_exit terminate noexcept print".split(),
+)
+def test_what_would_end_the_process_ends_the_kernel_alone(tmp_path, how, words):
+    source = tmp_path / "ends.cpp"
+    source.write_text(ENDINGS)
+    kernel, out = ascendc.build(source, soc="Ascend910B1"), np.zeros(1, np.float32)
+    for threads in (1, 2):
+        with pytest.raises(AscendcError, match=f"ends: AIV core 0: {words}"):
+            kernel(1, out, how, threads=threads)
     kernel(1, out, 0)
     assert out[0] == 2
+    kernel(1, out, 10)  # one that the kernel catches is its own matter
+    assert out[0] == 1.5
 
 
 def test_a_stack_of_large_frames_ends_at_its_page(tmp_path):

@@ -106,6 +106,12 @@ MCO_ASC_API void mco_asc_refuse(const mco_asc_where* where, const char* what, co
 MCO_ASC_API void mco_asc_fault(const mco_asc_where* where, const char* format, ...)
     __attribute__((noreturn, format(printf, 2, 3)));
 
+// Ends the core where its code would end the process: `at` is where that code goes on, null what mco_asc_throw was told.
+MCO_ASC_API void mco_asc_end(const char* call, const char* text, const void* at) __attribute__((noreturn));
+// Throws as __cxa_throw does, and remembers where.
+MCO_ASC_API void mco_asc_throw(void* thrown, void* type, void (*destroy)(void*), const void* at)
+    __attribute__((noreturn));
+
 // Memory that lives until the core ends.
 MCO_ASC_API void* mco_asc_keep(size_t bytes);
 // Scratch of the headers' own sequences: on-chip memory that no buffer of the user lies in.

@@ -28,12 +28,12 @@ constexpr bool likely(bool condition) { return condition; }
 constexpr bool unlikely(bool condition) { return condition; }
 
 template <class>
-struct never;
+struct mco_never;
 // Templates that kernels call with template arguments and find by their arguments alone: C++17 wants to know first that
 // the names are templates.
 #define MCO_ASC_TEMPLATE(NAME) \
   template <class T>           \
-  void NAME(never<T>&)
+  void NAME(mco_never<T>&)
 MCO_ASC_TEMPLATE(ReduceSum);
 MCO_ASC_TEMPLATE(ReduceMax);
 MCO_ASC_TEMPLATE(ReduceMin);

@@ -2,6 +2,7 @@
 // A kernel function as an entry of its library: its parameters are read off its type.
 #pragma once
 
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <type_traits>
@@ -42,14 +43,15 @@ void call(void (*function)(A...), const void* const* args, std::index_sequence<I
 // An exception ends the kernel, and not the process; the chip has none.
 template <class... A>
 void call(void (*function)(A...), const void* const* args) {
-  const mco_asc_where where = {"throw", nullptr, 0};
+  char text[256] = "an exception leaves the kernel";
   try {
     call(function, args, std::index_sequence_for<A...>());
+    return;
   } catch (const std::exception& thrown) {
-    mco_asc_fault(&where, "an exception leaves the kernel: %s", thrown.what());
+    std::snprintf(text, sizeof text, "an exception leaves the kernel: %s", thrown.what());
   } catch (...) {
-    mco_asc_fault(&where, "an exception leaves the kernel");
   }
+  mco_asc_end("throw", text, nullptr);
 }
 
 template <class... A>
@@ -61,7 +63,12 @@ const mco_asc_entry_info* info_of(void (*)(A...), void (*entry)(const void* cons
 
 }  // namespace mco_asc
 
-// assert() and abort() of a kernel end the kernel.
+// What would end the process ends the kernel: assert(), abort(), exit() and their like, and a throw says where it was.
+#define MCO_ASC_ENDING(NAME, SYMBOL, PARAMETERS)                                                   \
+  extern "C" void mco_asc_##NAME PARAMETERS __asm__(SYMBOL);                                       \
+  extern "C" void mco_asc_##NAME PARAMETERS {                                                      \
+    mco_asc_end(#NAME, "called by the kernel", __builtin_return_address(0));                       \
+  }
 #define MCO_ASC_ENDINGS                                                                            \
   extern "C" void mco_asc_assert(const char* what, const char* file, unsigned line,                \
                                  const char*) __asm__("__assert_fail");                            \
@@ -69,11 +76,16 @@ const mco_asc_entry_info* info_of(void (*)(A...), void (*entry)(const void* cons
     const mco_asc_where where = {"assert", file, line};                                            \
     mco_asc_fault(&where, "%s does not hold", what);                                               \
   }                                                                                                \
-  extern "C" void mco_asc_abort() __asm__("abort");                                                \
-  extern "C" void mco_asc_abort() {                                                                \
-    const mco_asc_where where = {"abort", nullptr, 0};                                             \
-    mco_asc_fault(&where, "called by the kernel");                                                 \
-  }
+  extern "C" void mco_asc_thrown(void*, void*, void (*)(void*)) __asm__("__cxa_throw");            \
+  extern "C" void mco_asc_thrown(void* thrown, void* type, void (*destroy)(void*)) {               \
+    mco_asc_throw(thrown, type, destroy, __builtin_return_address(0));                             \
+  }                                                                                                \
+  MCO_ASC_ENDING(abort, "abort", ())                                                               \
+  MCO_ASC_ENDING(terminate, "_ZSt9terminatev", ())                                                 \
+  MCO_ASC_ENDING(exit, "exit", (int))                                                              \
+  MCO_ASC_ENDING(_exit, "_exit", (int))                                                            \
+  MCO_ASC_ENDING(_Exit, "_Exit", (int))                                                            \
+  MCO_ASC_ENDING(quick_exit, "quick_exit", (int))
 
 #define MCO_ASC_ENTRY(...)                                                                       \
   static void mco_asc_call_entry(const void* const* args) { mco_asc::call(&__VA_ARGS__, args); } \

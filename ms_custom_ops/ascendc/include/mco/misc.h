@@ -71,9 +71,9 @@ inline void print_element(T value) {
 }
 
 template <class Tensor>
-inline void print(const char* what, const Tensor& t, uint32_t n) {
+inline void print(const char* what, const Tensor& t, uint32_t n, Where where) {
   std::printf("%s [", what);
-  for (uint32_t i = 0; i < n; ++i) print_element(t.GetValue(i));
+  for (uint32_t i = 0; i < n; ++i) print_element(t.GetValue(i, where));
   std::printf("]\n");
 }
 
@@ -82,33 +82,37 @@ inline void print(const char* what, const Tensor& t, uint32_t n) {
 namespace AscendC {
 
 template <class T>
-inline void LocalTensor<T>::Print() const {
-  mco_asc::print("LocalTensor", *this, size_);
+inline void LocalTensor<T>::Print(mco_asc::Where where) const {
+  mco_asc::print("LocalTensor", *this, size_, where);
 }
 template <class T>
-inline void LocalTensor<T>::Print(uint32_t elements) const {
-  mco_asc::print("LocalTensor", *this, elements < size_ ? elements : size_);
+inline void LocalTensor<T>::Print(uint32_t elements, mco_asc::Where where) const {
+  mco_asc::print("LocalTensor", *this, elements < size_ ? elements : size_, where);
 }
 
 template <class T>
-inline void DumpTensor(const LocalTensor<T>& tensor, uint32_t tag, uint32_t elements) {
+inline void DumpTensor(const LocalTensor<T>& tensor, uint32_t tag, uint32_t elements,
+                       mco_asc::Where where = mco_asc::Where::here()) {
   std::printf("%s %lld, DumpTensor %u: ", mco_asc_this_core("DumpTensor")->is_cube ? "AIC" : "AIV",
               static_cast<long long>(mco_asc_this_core("DumpTensor")->block), tag);
-  mco_asc::print("LocalTensor", tensor, elements);
+  mco_asc::print("LocalTensor", tensor, elements, where);
 }
 template <class T>
-inline void DumpTensor(const LocalTensor<T>& tensor, uint32_t tag, uint32_t elements, const ShapeInfo&) {
-  DumpTensor(tensor, tag, elements);
+inline void DumpTensor(const LocalTensor<T>& tensor, uint32_t tag, uint32_t elements, const ShapeInfo&,
+                       mco_asc::Where where = mco_asc::Where::here()) {
+  DumpTensor(tensor, tag, elements, where);
 }
 template <class T>
-inline void DumpTensor(const GlobalTensor<T>& tensor, uint32_t tag, uint32_t elements) {
+inline void DumpTensor(const GlobalTensor<T>& tensor, uint32_t tag, uint32_t elements,
+                       mco_asc::Where where = mco_asc::Where::here()) {
   std::printf("%s %lld, DumpTensor %u: ", mco_asc_this_core("DumpTensor")->is_cube ? "AIC" : "AIV",
               static_cast<long long>(mco_asc_this_core("DumpTensor")->block), tag);
-  mco_asc::print("GlobalTensor", tensor, elements);
+  mco_asc::print("GlobalTensor", tensor, elements, where);
 }
 template <class T>
-inline void DumpTensor(const GlobalTensor<T>& tensor, uint32_t tag, uint32_t elements, const ShapeInfo&) {
-  DumpTensor(tensor, tag, elements);
+inline void DumpTensor(const GlobalTensor<T>& tensor, uint32_t tag, uint32_t elements, const ShapeInfo&,
+                       mco_asc::Where where = mco_asc::Where::here()) {
+  DumpTensor(tensor, tag, elements, where);
 }
 template <class T>
 inline void DumpAccChkPoint(const T&, uint32_t, uint32_t, uint32_t) {}

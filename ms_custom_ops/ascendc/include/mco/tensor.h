@@ -101,8 +101,8 @@ class LocalTensor {
     *shape_ = shape;
   }
   ShapeInfo GetShapeInfo() const { return shape_ ? *shape_ : ShapeInfo(); }
-  void Print() const;
-  void Print(uint32_t elements) const;
+  void Print(mco_asc::Where where = mco_asc::Where::here()) const;
+  void Print(uint32_t elements, mco_asc::Where where = mco_asc::Where::here()) const;
 
   template <class E, std::enable_if_t<std::is_same<typename E::Result, T>::value, int> = 0>
   LocalTensor& operator=(const E& expression) {
