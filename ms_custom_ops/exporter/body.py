@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ms_custom_ops.exporter import calls_cube, calls_other, calls_vector
+from ms_custom_ops.exporter.accesses import TILED
 from ms_custom_ops.exporter.context import Use
 from ms_custom_ops.exporter.cores import Flag, registers_of
 from ms_custom_ops.exporter.errors import refuse
@@ -42,6 +43,7 @@ class Body:
         self.writer = Writer(lambda r: self.registers[r], helpers)
         self.copies: dict[int, str] = {}  # register of a loop -> the variable that says which copy a round has
         self.turns: list[int] = []
+        self.own_flags = 0  # regions with flags of the kernel's own around a statement
         self.lines: list[str] = []
         self.head = self.places.head
         self.depth = 1
@@ -107,7 +109,9 @@ class Body:
             self.branch(s, "")
         elif isinstance(s, ir.NoSync):
             self.put("PipeBarrier<PIPE_ALL>();  // flags of the kernel's own from here", s.loc)
+            self.own_flags += 1
             self.every(s.body)
+            self.own_flags -= 1
             self.put("PipeBarrier<PIPE_ALL>();")
         elif isinstance(s, ir.Alloc):
             self.alloc(s)
@@ -268,6 +272,8 @@ class Body:
         if opens:
             self.put("{", s.loc)
             self.depth += 1
+        if s.op in TILED and self.own_flags:  # which are about the product, not about the loads of its tiles
+            lines = ["PipeBarrier<PIPE_ALL>();", *lines, "PipeBarrier<PIPE_ALL>();"]
         for line in [*use.before, *lines, *use.after]:
             self.put(line, 0 if opens else s.loc)
         if opens:

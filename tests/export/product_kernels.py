@@ -191,3 +191,25 @@ def called_half() -> None:
     t.data_move(u, x, 0, 1, 8, 0, 0)
     t.data_move(y, u, 0, 1, 8, 0, 0)
     t.BuildCCE("called_half", [x], [y])
+
+
+def product_with_flags() -> None:
+    """a @ a with flags of the kernel's own, which know of no loads of tiles."""
+    t = tik.Tik(disable_debug=True)
+    a = t.Tensor("float16", (256,), tik.scope_gm, "a")
+    y = t.Tensor("float32", (256,), tik.scope_gm, "y")
+    a1 = t.Tensor("float16", (256,), tik.scope_cbuf, "a1")
+    c = t.Tensor("float32", (256,), tik.scope_cc, "c")
+    ub = t.Tensor("float32", (256,), tik.scope_ubuf, "ub")
+    with t.new_stmt_scope(disable_sync=True):
+        t.data_move(a1, a, 0, 1, 16, 0, 0)
+        t.set_flag("PIPE_MTE2", "PIPE_M", 1)
+        t.wait_flag("PIPE_MTE2", "PIPE_M", 1)
+        t.matmul(c, a1, a1, 16, 16, 16)
+        t.set_flag("PIPE_M", "PIPE_V", 0)
+        t.wait_flag("PIPE_M", "PIPE_V", 0)
+        t.tensor_mov(ub, c, "m", 1, 1, 0, 0)
+        t.set_flag("PIPE_V", "PIPE_MTE3", 0)
+        t.wait_flag("PIPE_V", "PIPE_MTE3", 0)
+        t.data_move(y, ub, 0, 1, 32, 0, 0)
+    t.BuildCCE("product_with_flags", [a], [y])

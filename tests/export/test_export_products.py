@@ -77,27 +77,36 @@ def test_names_of_types_and_calls_are_known(tmp_path):
     assert len(called) > 30 and called <= TAKEN
 
 
+def findings(result) -> set[str]:
+    """Kinds that a checked run of a kernel on Ascend310P3 finds."""
+    program = result.subject.cases[0].program
+    rng = np.random.default_rng(0)
+    feed = [rng.standard_normal(program.buffers[i].shape).astype(np.float16) for i in program.inputs]
+    made = [np.zeros(program.buffers[i].shape, np.float32) for i in program.outputs]
+    kernel = ascendc.build(result.kernel, entry=result.subject.entry, soc="Ascend310P3", optimize=False)
+    report = kernel.check(1, *feed, *made, outputs=made, tiling=bytes(8), tiling_key=1, workspace=0)
+    return {finding.kind for finding in report.findings}
+
+
 @compiled
 def test_the_checker_misses_no_flag_around_the_tiles(tmp_path):
     """Without one of the flags that the helper or the kernel has, it has a finding."""
     result = exported(kernels.products, "Ascend310P3", tmp_path)
     text = result.kernel.read_text()
-    program = result.subject.cases[0].program
-    rng = np.random.default_rng(0)
-    feed = [rng.standard_normal(program.buffers[i].shape).astype(np.float16) for i in program.inputs]
-
-    def findings() -> set[str]:
-        made = [np.zeros(program.buffers[i].shape, np.float32) for i in program.outputs]
-        kernel = ascendc.build(result.kernel, entry="products", soc="Ascend310P3", optimize=False)
-        report = kernel.check(1, *feed, *made, outputs=made, tiling=bytes(8), tiling_key=1, workspace=0)
-        return {finding.kind for finding in report.findings}
-
-    assert findings() == set()
+    assert findings(result) == set()
     for event in ("MTE2_MTE1", "M_MTE1"):
         flag = rf"(?:Set|Wait)Flag<HardEvent::{event}>\([^()]*\);"
         assert re.search(flag, text), event
         result.kernel.write_text(re.sub(flag, "", text))
-        assert findings() == {"race_pipes"}, event
+        assert findings(result) == {"race_pipes"}, event
+
+
+@compiled
+def test_tiles_among_flags_of_the_kernel_have_barriers(tmp_path):
+    result = exported(kernels.product_with_flags, "Ascend310P3", tmp_path)
+    program = result.subject.cases[0].program
+    assert prove_kernel(result.kernel, result.subject.entry, program, result.facts["traced"]) == ""
+    assert findings(result) == set()
 
 
 def test_l1_is_read_by_the_pipe_that_fills_l0(tmp_path):
