@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 import pytest
 
+import ms_custom_ops as mco
 from ms_custom_ops.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +114,24 @@ def test_links_lead_to_files(page: Path) -> None:
     for target in re.findall(r"\]\(((?!https?:|#|mailto:)[^)\s]+)\)", text):
         place = target.partition("#")[0]
         assert (page.parent / place).exists(), f"{page.name}: {target}"
+
+
+def test_the_api_reference_has_every_public_name() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    whole = set(re.findall(r"^::: (\S+)$(?!\n    options)", page, re.MULTILINE))  # modules with all of their names
+    pages = {spec.function_name for spec in map(mco.get_op, mco.list_ops())}
+    public = {"ms_custom_ops": mco, "ms_custom_ops.aclnn": mco.aclnn, "ms_custom_ops.ascendc": mco.ascendc}
+    if importlib.util.find_spec("mindspore"):
+        public |= {"ms_custom_ops.mindspore.ops": mco.ops, "ms_custom_ops.mindspore.nn": mco.nn}
+    missing = [
+        f"{module}.{name}"
+        for module, loaded in public.items()
+        if module not in whole
+        for name in loaded.__all__
+        if not name.startswith("_") and not name.isupper() and name not in pages
+        if not re.search(rf"\b{name}\b", page)
+    ]
+    assert not missing and "ms_custom_ops.testing" in whole, missing
 
 
 def test_both_languages_of_the_readme_show_the_same_code() -> None:
