@@ -11,6 +11,8 @@ ensure_environment
 cd "$root"
 export COVERAGE_FILE="$root/build/coverage/data"
 mkdir -p build/coverage
-"$venv/bin/python" -m coverage run -m pytest "$@"
+status=0
+"$venv/bin/python" -m coverage run -m pytest "$@" || status=$? # counting takes time: a test of speed may fail by it
 "$venv/bin/python" -m coverage combine -q
 "$venv/bin/python" -m coverage report
+exit "$status"
