@@ -11,9 +11,9 @@ namespace mco {
 
 namespace {
 
-// The unpacked A of one pass over k stays in a second-level cache: its rows are read once for several panels, and a pass
-// more reads and writes every sum once more. Cutting k does not change a bit: partial sums are float32 in L0C as they are
-// in registers.
+// The unpacked A of one pass over k stays in a second-level cache: its rows are read once for several panels, and a
+// pass more reads and writes every sum once more. Cutting k does not change a bit: partial sums are float32 in L0C as
+// they are in registers.
 constexpr int64_t kPassBytes = 64 << 10;
 constexpr int64_t kMaxPass = 512;
 constexpr uint32_t kBytes8 = bit(I8) | bit(U8);

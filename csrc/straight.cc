@@ -116,12 +116,12 @@ class Finder {
   Program& p_;
   std::vector<Load> loads_;
   std::vector<Product> products_;
-  std::vector<Range> read_;    // by other instructions
-  Slots slots_;                // what has been loaded on every way to here and nothing has touched since
-  bool reached_ = true;        // false behind a jump, up to the next place where one lands
+  std::vector<Range> read_;                   // by other instructions
+  Slots slots_;                               // what has been loaded on every way to here and nothing has touched since
+  bool reached_ = true;                       // false behind a jump, up to the next place where one lands
   std::unordered_map<size_t, Slots> parted_;  // the same on the jumps that land at a later step
   std::vector<uint8_t> landed_;               // where what came before is not known
-  size_t waiting_ = SIZE_MAX;  // the product whose result may go with the next instruction
+  size_t waiting_ = SIZE_MAX;                 // the product whose result may go with the next instruction
 };
 
 void Finder::forget() {
