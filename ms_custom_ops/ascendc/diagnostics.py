@@ -7,7 +7,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-_PLACE = re.compile(r"^(?P<file>[^\s:][^:\n]*):(?P<line>\d+)(?::\d+)?: (?P<text>.*)$", re.M)
+_PLACE = re.compile(
+    r"^(?:In file included from |\s+from )?(?P<file>[^\s:][^:\n]*):(?P<line>\d+)(?::\d+)?"
+    r"(?:[:,]$|: (?P<text>.*)$)",
+    re.M,
+)
 _FAULT = re.compile(r"(?:fatal )?error: (?P<what>.*)", re.S)
 _UNDEFINED = re.compile(r"undefined reference to [`'](?P<name>[^']+)'")
 _MOST_LINES = 60
@@ -18,7 +22,7 @@ def readable(text: str, own: Sequence[Path], ours: Path) -> str:
 
     ``own``: sources and folders of the user. An error inside of our headers is one of the line that led there.
     """
-    places = [(m.group("file"), m.group("line"), m.group("text")) for m in _PLACE.finditer(text)]
+    places = [(m.group("file"), m.group("line"), m.group("text") or "") for m in _PLACE.finditer(text)]
     users = [p for p in places if _is_own(Path(p[0]), own, ours)]
     lines = text.splitlines()
     rest = "\n".join(lines[:_MOST_LINES]) + ("\n..." if len(lines) > _MOST_LINES else "")
@@ -27,6 +31,7 @@ def readable(text: str, own: Sequence[Path], ours: Path) -> str:
         if not fault:
             continue
         message = fault.group("what").removeprefix("static assertion failed: ").removeprefix("static_assert failed: ")
+        message = message.removeprefix("#error ")
         message = re.sub(r"^static assertion failed(?: due to requirement '.*?')?: ", "", message).strip('"')
         if _is_own(Path(file), own, ours):
             return f"{file}:{line}: {message}\n{rest}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -88,3 +89,20 @@ def test_a_name_that_is_not_there_says_why(tmp_path):
         ascendc.build(source)
     first = str(caught.value).splitlines()[0]
     assert first.startswith(f"{source}:4: AscendC::Interleave is not there: it exists on Ascend950 alone; accepted: ")
+
+
+@pytest.mark.parametrize("compiler", [pytest.param(None, id="default"), "clang++"])
+def test_headers_of_another_chip_are_refused_at_the_line_that_includes_them(tmp_path, monkeypatch, compiler):
+    if compiler:
+        if not shutil.which(compiler):
+            pytest.skip(f"no {compiler}")
+        monkeypatch.setenv("MS_CUSTOM_OPS_CXX", compiler)
+    source = tmp_path / "k.cpp"
+    source.write_text(
+        '#include "kernel_operator.h"\n#include "simt_api/asc_simt.h"\n'
+        'extern "C" __global__ __aicore__ void k(GM_ADDR x) {}\n'
+    )
+    with pytest.raises(AscendcBuildError) as caught:
+        ascendc.build(source)
+    first = str(caught.value).splitlines()[0]
+    assert first.startswith(f"{source}:2: AscendC: simt_api/ and c_api/ are not there: they exist on Ascend950 alone; ")
