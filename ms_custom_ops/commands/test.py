@@ -73,8 +73,13 @@ def command(
         raise click.UsageError(f"--mindspore with --engine {engines}; accepted: one of the two")
     if scheduler is not None and (files or stage in ("golden", "faults")):
         raise click.UsageError("--scheduler with --cases, --only golden or --only faults; accepted: cases of OPS")
-    if report is not None and not report.parent.is_dir():  # before the cases run
-        raise click.UsageError(f"--report {report}: {report.parent} is no folder; accepted: a file in one that exists")
+    if report is not None:  # before the cases run
+        try:
+            report.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.UsageError(
+                f"--report {report}: {report.parent} is no folder ({error.strerror}); accepted: a file in a folder"
+            ) from None
     scope: Scope = ctx.obj
     registry = scope.registry()
     names = ops or (() if files else scope.names())

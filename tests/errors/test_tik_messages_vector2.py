@@ -364,12 +364,12 @@ CASES = [
     Case(
         "expm1-mask",
         lambda k: k.t.vec_expm1_high_preci(k.s, k.u, k.v, ub(k, "float16", 9999), 1, 8, 8),
-        ("mask, repeat_times and strides", "Python ints"),
+        ("vec_expm1_high_preci: mask is known only at run time", "Python ints"),
     ),
     Case(
         "expm1-stride",
-        lambda k: k.t.vec_expm1_high_preci(64, k.u, k.v, ub(k, "float16", 9999), 2, 8, 4),
-        ("src_rep_stride is 4", "0, 8..255"),
+        lambda k: k.t.vec_expm1_high_preci(64, k.u, k.v, ub(k, "float16", 9999), 2, 8, 3),
+        ("src_rep_stride is 3", "0, 4..255"),
     ),
     # h_ methods
     Case("h-shape", lambda k: k.t.h_add(k.u[:32], k.v[:33], k.v[:32]), ("h_add: shape of src0 is [33]", "[32]")),
