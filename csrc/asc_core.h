@@ -212,8 +212,9 @@ class AscCore {
   std::string waits_for;
   Place waits_at;
   std::string error;
-  const void* fault_at = nullptr;   // code that a signal came from, or that would have ended the process
-  const void* thrown_at = nullptr;  // the last throw
+  const void* fault_at = nullptr;     // code that a signal came from, or that would have ended the process
+  const void* fault_callers[6] = {};  // of that code, from the inside out
+  const void* thrown_at = nullptr;    // the last throw
 };
 
 // The core that this thread runs at the moment, or null.

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <iterator>
 
 #include "asc_run.h"
 
@@ -60,18 +61,22 @@ const void* interrupted(const void* context) {
 #endif
 }
 
-// The first instruction of the call chain that lies in the library of the kernel.
-const void* place_in_kernel(const AscCore& core, const void* pc) {
+// The first instruction of the call chain that lies in the library of the kernel; its callers there go to the core.
+const void* place_in_kernel(AscCore& core, const void* pc) {
   Dl_info kernel, found;
   const void* entry = reinterpret_cast<const void*>(core.launch.spec.entry[core.info.is_cube ? 0 : 1]);
   if (!dladdr(entry, &kernel)) return nullptr;
   void* chain[64];
   const int n = backtrace(chain, 64);
-  for (int i = 0; i < n; ++i) {
+  const void* first = nullptr;
+  size_t callers = 0;
+  for (int i = 0; i < n && callers < std::size(core.fault_callers); ++i) {
     if (!dladdr(chain[i], &found) || found.dli_fbase != kernel.dli_fbase || chain[i] == throwing) continue;
-    return chain[i] == pc ? pc : static_cast<const char*>(chain[i]) - 1;  // a return address is behind its call
+    // A return address is behind its call.
+    const void* at = chain[i] == pc ? pc : static_cast<const char*>(chain[i]) - 1;
+    first ? core.fault_callers[callers++] = at : first = at;
   }
-  return nullptr;
+  return first;
 }
 
 // Where the code of the kernels of this launch lies: nothing else may be left in the middle.
@@ -218,6 +223,20 @@ static std::string ask_addr2line(const char* file, uintptr_t address) {
   return text;
 }
 
+static bool in_headers(const std::string& line) {
+  return line.find("/ascendc/include/") != std::string::npos || line.find("/usr/include/") != std::string::npos;
+}
+
+std::string fault_place(const AscCore& core) {
+  std::string place = code_place(core.fault_at);
+  for (const void* caller : core.fault_callers) {  // where what the headers hold is not part of the user's function
+    if (!caller || !in_headers(place)) break;
+    const std::string outer = code_place(caller);
+    if (!in_headers(outer)) place = outer;
+  }
+  return place;
+}
+
 std::string code_place(const void* pc) {
   Dl_info found;
   if (!pc || !dladdr(pc, &found)) return "?";
@@ -231,8 +250,7 @@ std::string code_place(const void* pc) {
     begin = end + 1;
     if (line.empty() || line[0] == '?') continue;
     if (first.empty()) first = line;
-    if (line.find("/ascendc/include/") == std::string::npos && line.find("/usr/include/") == std::string::npos)
-      return line;
+    if (!in_headers(line)) return line;
   }
   return first.empty() ? format("%s+0x%zx", found.dli_fname, size_t(at)) : first;
 }

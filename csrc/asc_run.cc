@@ -216,7 +216,7 @@ void Launch::after(Worker& w, AscCore& core) {
     core.timer->shut();
   }
   if (core.failed && checked) checked->note_failed();
-  if (core.fault_at) core.error += " [" + code_place(core.fault_at) + "]";
+  if (core.fault_at) core.error += " [" + fault_place(core) + "]";
   if (core.failed && !core.found) note_error(core.number, core.error);
   w.cores.erase(std::find(w.cores.begin(), w.cores.end(), &core));
   leave_seat(w, core);

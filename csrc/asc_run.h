@@ -149,5 +149,6 @@ class TimeLimit {
 };
 // The source line of code in a library, or the library and its address there.
 std::string code_place(const void* pc);
+std::string fault_place(const AscCore& core);  // the user's line, where one can be found
 
 }  // namespace mco::asc

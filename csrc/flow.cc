@@ -90,11 +90,13 @@ void Flow::run() {
   if (is_any(run, {run_compare, run_masked_compare})) return compare();
   if (run == run_reduce) return reduce();
   if (is_any(run, {run_mmad, run_matmul})) return product();
+  if (run == run_l0c_matrix) return matrix();
   if (is_any(run, {run_vgather, run_vscatter, run_vgatherb})) return gather();
   if (run == run_vreduce) return keep();
   if (is_any(run, {run_mrgsort, run_rpsort})) return records();
-  if (is_any(run, {run_data_move, run_move_pad, run_nd2nz, run_load2d, run_nchw, run_vtranspose, run_v4dtrans, run_vbcb,
-                   run_vpadding, run_mrgch, run_field, run_load3dv1, run_load3dv2})) {
+  if (is_any(run, {run_data_move, run_move_pad, run_nd2nz, run_load2d, run_load2d_square, run_broadcast_l0c, run_nchw,
+                   run_vtranspose, run_v4dtrans, run_vbcb, run_vpadding, run_mrgch, run_field, run_load3dv1,
+                   run_load3dv2})) {
     return bytes();
   }
   decides(index("offset"), "offsets");
@@ -202,43 +204,6 @@ void Flow::reduce() {
       }
       const int64_t to = r * rep + first / width * size;
       if (on) put(dst, to, to + bytes, mark);
-    }
-  }
-}
-
-// An element lacks content where its row of the first or its column of the second operand does.
-void Flow::product() {
-  const bool plain = in_.op->run == run_matmul;
-  const int64_t m = plain ? use_.attr("m") : use_.arg("m"), n = plain ? use_.attr("n") : use_.arg("n");
-  const int64_t k = plain ? use_.attr("k") : use_.arg("k");
-  if (!m || !k || !n) return;
-  const int64_t rows = round_up(m, kFractalSide), cols = round_up(n, kFractalSide), size = use_.size(1);
-  const bool row_only = !plain && m == 1;
-  const int64_t blocks = ceil_div(k * size, kBlockBytes);
-  const auto tail = [&](int64_t b) { return std::min(kBlockBytes, k * size - b * kBlockBytes); };
-  std::vector<Mark> row(size_t(rows), kHeld), col(size_t(cols), kHeld);
-  for (int64_t i = 0; i < (row_only ? 1 : rows); ++i) {
-    Mark& mark = row[size_t(i)];
-    for (int64_t b = 0; b < blocks && !mark; ++b) {
-      const int64_t at = row_only ? b * kBlockBytes
-                         : plain  ? (b * rows + i) * kBlockBytes
-                                  : (i / kFractalSide * blocks + b) * kFractalBytes + i % kFractalSide * kBlockBytes;
-      mark = range_mark(1, at, at + tail(b));
-    }
-  }
-  for (int64_t j = 0; j < cols; ++j) {
-    for (int64_t b = 0; b < blocks && !col[size_t(j)]; ++b) {
-      const int64_t at = (b * cols + j) * kBlockBytes;
-      col[size_t(j)] = range_mark(2, at, at + tail(b));
-    }
-  }
-  const int64_t out = use_.size(0), panel = (row_only ? kFractalElements : rows * kFractalSide) * out;
-  for (int64_t j = 0; j < cols; ++j) {
-    for (int64_t i = 0; i < (row_only ? 1 : rows); ++i) {
-      const int64_t at = j / kFractalSide * panel + (i * kFractalSide + j % kFractalSide) * out;
-      Mark mark = row[size_t(i)] ? row[size_t(i)] : col[size_t(j)];
-      if (!mark && operands_[0].reads) mark = range_mark(0, at, at + out);
-      put(0, at, at + out, mark);
     }
   }
 }

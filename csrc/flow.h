@@ -26,6 +26,7 @@ class Flow {
   void compare();
   void reduce();
   void product();
+  void matrix();
   void elements();
   void gather();
   void keep();

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 import sys
@@ -106,3 +107,17 @@ def test_headers_of_another_chip_are_refused_at_the_line_that_includes_them(tmp_
         ascendc.build(source)
     first = str(caught.value).splitlines()[0]
     assert first.startswith(f"{source}:2: AscendC: simt_api/ and c_api/ are not there: they exist on Ascend950 alone; ")
+
+
+def test_every_form_of_printing(tmp_path, capfd):
+    source = tmp_path / "k.cpp"
+    source.write_text(
+        '#include "kernel_operator.h"\nextern "C" __global__ __aicore__ void k(GM_ADDR x) {\n'
+        '  const half h = 1.5;\n  AscendC::PRINTF("a%d ", 1);\n  PRINTF("b%.1f ", h);\n'
+        '  AscendC::printf("c%.2f ", 0.25f);\n'
+        '  printf("d%s ", "x");\n  using namespace AscendC;\n  PRINTF("e ");\n  printf("%d ", 5);\n'
+        '  printf("g ");\n  AscendC::printf("f%lu\\n", 7ul);\n}\n'
+    )
+    ascendc.build(source)(1, np.zeros(8, np.float32))
+    ctypes.CDLL(None).fflush(None)
+    assert capfd.readouterr().out == "a1 b1.5 c0.25 dx e 5 g f7\n"

@@ -17,6 +17,7 @@ if not any(map(shutil.which, ("g++", "c++", "clang++"))):
     pytest.skip("no C++ compiler", allow_module_level=True)
 
 SOURCE = Path(__file__).parent / "planted_mixed.cpp"
+COLUMNS = Path(__file__).parent / "planted_columns.cpp"
 FAULTS = {
     "row_of_l1_that_nobody_wrote": ("uninitialized_read", "A1 buffer", "AIC core 0"),
     "l1_read_too_early": ("race_pipes", "A1 buffer", "AIC core 0"),
@@ -64,3 +65,22 @@ def test_a_planted_fault_is_found_where_it_is(mixed, name: str) -> None:
 def test_the_corrected_kernel_has_no_finding(mixed, name: str) -> None:
     report, _ = checked(mixed, name, False)
     assert report.ok, str(report)
+
+
+@pytest.fixture(scope="module")
+def columns():
+    return mco.ascendc.build(COLUMNS, entry="columns", soc="Ascend910B1")
+
+
+@pytest.mark.parametrize("rows", [0, 1], ids=["NZ", "row by row"])
+@pytest.mark.parametrize("panel", [0, 1, 3])
+def test_keys_that_were_not_loaded_lack_their_own_columns_alone(columns, rows: int, panel: int) -> None:
+    x, keys = (np.arange(256).reshape(16, 16) / 256).astype(np.float16), np.eye(16, dtype=np.float16)
+    y = np.zeros((16, 16), np.float32)
+    report = mco.check(columns, [1, x, keys, y, rows, panel], outputs=[y], workspace=4096)
+    if panel == 0:
+        assert report.ok and np.array_equal(y, x.astype(np.float32)), str(report)
+        return
+    (found,) = report.of_kind("uninitialized_read")
+    number = next(n for n, text in enumerate(COLUMNS.read_text().splitlines(), 1) if text.endswith("// AT"))
+    assert found.line == number and "[0, 1024) of output argument 2" in found.text, str(report)

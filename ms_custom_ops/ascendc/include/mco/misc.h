@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <tuple>
+#include <type_traits>
 
 #include "mco/sort.h"
 
@@ -47,9 +48,6 @@ inline Held hold(bool condition, const char* text, const char* file, int line) {
     ASSERT(condition);                              \
   } while (0);
 #endif
-#ifndef PRINTF
-#define PRINTF(...) std::printf(__VA_ARGS__)
-#endif
 #ifndef KERNEL_LOG
 #define KERNEL_LOG(...)
 #endif
@@ -70,6 +68,16 @@ inline void print_element(T value) {
   }
 }
 
+// As a variable argument list takes it.
+template <class T>
+inline auto printed(T value) {
+  if constexpr (is_real<T> && !std::is_floating_point_v<T>) {
+    return double(float(value));
+  } else {
+    return value;
+  }
+}
+
 template <class Tensor>
 inline void print(const char* what, const Tensor& t, uint32_t n, Where where) {
   std::printf("%s [", what);
@@ -80,6 +88,15 @@ inline void print(const char* what, const Tensor& t, uint32_t n, Where where) {
 }  // namespace mco_asc
 
 namespace AscendC {
+
+template <class... A>
+inline void printf(const char* format, A... values) {
+  std::printf(format, mco_asc::printed(values)...);
+}
+template <class... A>
+inline void PRINTF(const char* format, A... values) {
+  std::printf(format, mco_asc::printed(values)...);
+}
 
 template <class T>
 inline void LocalTensor<T>::Print(mco_asc::Where where) const {
@@ -255,3 +272,4 @@ inline void set_mask_norm() { AscendC::SetMaskNorm(); }
 inline void set_mask_count() { AscendC::SetMaskCount(); }
 inline void set_vector_mask(uint64_t high, uint64_t low) { mco_asc_set_mask(low, high); }
 inline void dcci(...) { mco_asc_pause(); }
+using AscendC::PRINTF;  // kernels of before the namespace
