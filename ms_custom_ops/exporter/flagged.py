@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from ms_custom_ops.exporter.accesses import TILED
+from ms_custom_ops.exporter.accesses import MODES, TILED, pipe_of
 from ms_custom_ops.exporter.cores import Flag, parts_of
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.expr import binary, var
 from ms_custom_ops.program.isa import PIPES
+from ms_custom_ops.soc import get_soc
 
 
 def flagged(program: ir.Program) -> ir.Program | None:
@@ -17,13 +18,31 @@ def flagged(program: ir.Program) -> ir.Program | None:
     parts for two kinds of cores, regions of its own, or products that load their tiles themselves.
 
     ``engine.run`` with ``set_check(True)`` refuses it where an access is not ordered against one of another pipe.
+    Within a pipe the compiler of Ascend C orders accesses; barriers stand for it here on chips that need them.
     """
     bodies = parts_of(program).bodies
     if len(bodies) != 1 or any(map(_keeps_flags, ir.walk(program.body))):
         return None
     loops = {s.register: s for s in ir.walk(program.body) if isinstance(s, ir.For)}
-    body = _region(_instructions(next(iter(bodies.values())), program, loops))
+    body = _instructions(next(iter(bodies.values())), program, loops)
+    if get_soc(program.soc).barrier_within_pipe:
+        body = _with_barriers(body, program)
+    body = _region(body)
     return ir.Program.from_bytes(dataclasses.replace(program, body=body).to_bytes())
+
+
+def _with_barriers(body: list, program: ir.Program) -> list:
+    """A barrier of its own pipe before each instruction."""
+    found: list = []
+    for s in body:
+        if isinstance(s, ir.For):
+            s = ir.For(s.register, s.begin, s.end, _with_barriers(s.body, program), s.block, s.threads, s.loc)
+        elif isinstance(s, ir.If):
+            s = ir.If(s.cond, *(_with_barriers(side, program) for side in (s.then, s.orelse)), s.loc)
+        elif isinstance(s, ir.Instr) and s.op not in MODES:
+            found.append(ir.Instr("pipe_barrier", (), (), (PIPES[f"PIPE_{pipe_of(program, s)}"],), s.loc))
+        found.append(s)
+    return found
 
 
 def _keeps_flags(s: ir.Statement) -> bool:
