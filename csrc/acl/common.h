@@ -60,7 +60,13 @@ enum class Kind : uint8_t {
   kBoolArray,
   kTensorList,
   kScalarList,
-  kExecutor
+  kExecutor,
+  kBytes,
+  kBinary,
+  kFunction,
+  kArguments,
+  kArgument,
+  kSource
 };
 struct Object {
   virtual ~Object() = default;
@@ -82,6 +88,12 @@ struct Held {
   uint64_t room = 0;  // bytes from the address to the end of its block; 0: no memory of aclrtMalloc
 };
 Held hold(const void* address);
+// All memory of the device as it is now, by address.
+struct DeviceBlock {
+  std::shared_ptr<void> memory;
+  size_t size;
+};
+std::vector<DeviceBlock> device_blocks();
 
 // What waits on a stream. In the delayed mode it runs at the synchronisation, else at once.
 struct Stream : Object {

@@ -35,17 +35,31 @@ int64_t bytes_of(mco::DType dtype, const std::vector<int64_t>& shape) {
   return bytes;
 }
 
-// What the environment says of runs, for the engine of the kernels.
-void configure(void* handle, mco_asc_launch* launch) {
+}  // namespace
+
+void configure_launch(void* handle, mco_asc_launch* launch) {
   const std::string threads = variable("MS_CUSTOM_OPS_NUM_THREADS"), limit = variable("MS_CUSTOM_OPS_TIME_LIMIT");
-  if (!threads.empty()) launch->threads = int32_t(std::strtol(threads.c_str(), nullptr, 10));
-  if (!limit.empty()) launch->time_limit = std::strtod(limit.c_str(), nullptr);
+  char* end = nullptr;
+  if (!threads.empty()) {
+    const long count = std::strtol(threads.c_str(), &end, 10);
+    if (*end || count < 1 || count > INT32_MAX) {
+      refuse(ACL_ERROR_RT_PARAM_INVALID, "MS_CUSTOM_OPS_NUM_THREADS is %s; accepted: an integer of at least 1",
+             threads.c_str());
+    }
+    launch->threads = int32_t(count);
+  }
+  if (!limit.empty()) {
+    const double seconds = std::strtod(limit.c_str(), &end);
+    if (*end || !(seconds > 0)) {
+      refuse(ACL_ERROR_RT_PARAM_INVALID, "MS_CUSTOM_OPS_TIME_LIMIT is %s; accepted: a number of seconds above 0",
+             limit.c_str());
+    }
+    launch->time_limit = seconds;
+  }
   if (variable("MS_CUSTOM_OPS_CHECK") == "1") {
     if (auto set = reinterpret_cast<decltype(&mco_set_check)>(dlsym(handle, "mco_set_check"))) set(1);
   }
 }
-
-}  // namespace
 
 bool load_launch(Plan& plan, const std::string& key, std::string* reason) {
   Launch& l = *plan.launch;
@@ -72,7 +86,7 @@ bool load_launch(Plan& plan, const std::string& key, std::string* reason) {
   auto find = symbol<decltype(&mco_launch_find)>(handle, "mco_launch_find", reason);
   l.run = symbol<decltype(&mco_launch_run)>(handle, "mco_launch_run", reason);
   if (!put || !find || !l.run) return false;
-  configure(handle, &launch);
+  configure_launch(handle, &launch);
   std::vector<int64_t> bytes;
   for (const Chain& chain : plan.inputs) bytes.push_back(bytes_of(chain.dtype, chain.shape));
   for (const Result& result : plan.results) bytes.push_back(bytes_of(result.dtype, result.shape));

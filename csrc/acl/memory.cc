@@ -126,6 +126,16 @@ Held hold(const void* address) {
   return held;
 }
 
+std::vector<DeviceBlock> device_blocks() {
+  Blocks& b = blocks();
+  const std::shared_lock<std::shared_mutex> lock(b.mutex);
+  std::vector<DeviceBlock> found;
+  for (const auto& entry : b.by_address) {
+    if (entry.second.device) found.push_back({entry.second.memory, entry.second.size});
+  }
+  return found;
+}
+
 }  // namespace mco_acl
 
 using namespace mco_acl;

@@ -83,6 +83,8 @@ std::shared_ptr<const Plan> plan_of(const std::string& op, const std::string& re
 
 // Loads the launch of a plan, known under `key`; false with the reason when its libraries are not there.
 bool load_launch(Plan& plan, const std::string& key, std::string* reason);
+// What the environment says of runs, for a launch by the engine that the kernel's library is linked with.
+void configure_launch(void* library, mco_asc_launch* launch);
 
 // What the helper process answers; refused (561003) where there is none.
 struct Answer {

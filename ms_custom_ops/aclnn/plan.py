@@ -32,7 +32,7 @@ from urllib.parse import unquote
 import numpy as np
 
 import ms_custom_ops
-from ms_custom_ops.aclnn import custom
+from ms_custom_ops.aclnn import custom, rtc
 from ms_custom_ops.aclnn.interface import ATTRIBUTE, LENGTHS, Interface, LoweredJob, ProgramJob
 from ms_custom_ops.aclnn.sparse_grad import ValidatedJob
 from ms_custom_ops.aclnn.status import DEFAULT_STATUS, SUCCESS, StatusError, told
@@ -341,7 +341,11 @@ def serve(take: Any, give: Any, interface_of: Any) -> None:
         raw = take.read(size)
         if len(raw) != size:
             raise OpArgumentError(describe("aclnn", "request", f"{len(raw)} bytes", f"{size} bytes"))
-        plan = make_plan(raw.decode(), interface_of)
-        key = plan.key.encode()
-        give.write(f"{len(plan.text)} {len(key)} {len(plan.program)}\n".encode() + plan.text + key + plan.program)
+        if raw.startswith(rtc.MARK):
+            text, program = rtc.answered(raw[len(rtc.MARK) :])
+            key = b""
+        else:
+            plan = make_plan(raw.decode(), interface_of)
+            text, key, program = plan.text, plan.key.encode(), plan.program
+        give.write(f"{len(text)} {len(key)} {len(program)}\n".encode() + text + key + program)
         give.flush()

@@ -41,6 +41,12 @@ def global_functions(bare: str) -> list[str]:
     return list(dict.fromkeys(_GLOBAL.findall(bare)))
 
 
+def templates(bare: str) -> set[str]:
+    """Names of the ``__global__`` functions that are templates, of a text without comments."""
+    heads = ((found[1], re.split(r"[;}]", bare[: found.start()])[-1]) for found in _GLOBAL.finditer(bare))
+    return {name for name, head in heads if re.search(r"\btemplate\s*<", head)}
+
+
 def function_macros(bare: str) -> list[str]:
     """Names of the macros with arguments that a text without comments defines."""
     return _MACRO.findall(bare)

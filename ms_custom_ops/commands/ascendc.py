@@ -14,6 +14,7 @@ import numpy as np
 
 from ms_custom_ops import ascendc
 from ms_custom_ops.ascendc import compile as compiler
+from ms_custom_ops.ascendc.binary import build_kernels, packed
 from ms_custom_ops.ascendc.program import build_program
 from ms_custom_ops.ascendc.rewrite import without_comments
 from ms_custom_ops.errors import AscendcError, describe
@@ -34,6 +35,7 @@ def command(ctx: click.Context, cflags: bool, libs: bool, cmake: bool) -> None:
     \b
     Examples:
       ms-custom-ops ascendc run add_custom.cpp --blocks 8 x.npy ones:16384:float16 zeros:16384:float16 16384
+      ms-custom-ops ascendc build add_custom.cpp --out add_custom.o
       g++ $(ms-custom-ops ascendc --cflags) main.cpp add_custom.cpp $(ms-custom-ops ascendc --libs)
     """
     words = [*compiler.cflags(), "-include", "mco/launch.h"] if cflags else []
@@ -87,6 +89,28 @@ def run(file, values, entry, blocks, soc, sources, include_dirs, defines, tiling
         if save:
             save.mkdir(parents=True, exist_ok=True)
             np.save(save / f"{number}.npy", new)
+
+
+@command.command("build")
+@click.argument("file", type=FILE)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True, help="File of the binary.")
+@click.option("--entry", default=None, help="Kernel; default: all of FILE.")
+@click.option("--soc", default=None, help="Chip; default: the configured one.")
+@click.option("--source", "sources", type=FILE, multiple=True, help="Further source, or a host header.")
+@click.option("-I", "include_dirs", multiple=True, help="Folder of headers.")
+@click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="Definition.")
+def build(file, out, entry, soc, sources, include_dirs, defines):
+    """Kernels of FILE as a binary that aclrtBinaryLoadFromFile takes (docs/aclnn_c.md).
+
+    \b
+    Examples:
+      ms-custom-ops ascendc build add.cpp --entry add --out add.o
+    """
+    kernels = build_kernels([file, *sources], [entry] if entry else [], soc, include_dirs, defines)
+    made = packed(kernels)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_bytes(made)
+    click.echo(f"{', '.join(kernel.name for kernel in kernels)}: {out}, {len(made)} bytes")
 
 
 def value_of(name: str, number: int, text: str) -> np.ndarray | int | float:
