@@ -2,12 +2,22 @@
 // Compiled Ascend C kernels as bytes, as ms_custom_ops/ascendc/binary.py writes them.
 #pragma once
 
+#include <cstring>
 #include <map>
 
 #include "../../ms_custom_ops/ascendc/include/mco/abi.h"
 #include "common.h"
 
 namespace mco_acl {
+
+// The number in an enum of a caller, which may be none of its values.
+template <class T>
+uint32_t number_in(const T& given) {
+  static_assert(sizeof given == sizeof(uint32_t), "an enum of another size");
+  uint32_t number;
+  std::memcpy(&number, &given, sizeof number);
+  return number;
+}
 
 // A parameter of a kernel, and where it lies in the arguments: in order, each at a multiple of its alignment.
 struct KernelParam {

@@ -116,14 +116,14 @@ void apply_attribute(const char* call, const aclrtLaunchKernelAttr& attr, Kernel
   const auto need = [&](bool holds, const char* what, unsigned given, const char* accepted) {
     if (!holds) refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: %s is %u; accepted: %s", call, what, given, accepted);
   };
-  switch (attr.id) {
+  switch (number_in(attr.id)) {
     case ACL_RT_LAUNCH_KERNEL_ATTR_SCHEM_MODE:  // all blocks run in any case
       return need(attr.value.schemMode <= 1, "schemMode", attr.value.schemMode, "0 or 1");
     case ACL_RT_LAUNCH_KERNEL_ATTR_DYN_UBUF_SIZE:
       return need(attr.value.dynUBufSize == 0, "dynUBufSize", attr.value.dynUBufSize, "0, of kernels without SIMT");
     case ACL_RT_LAUNCH_KERNEL_ATTR_ENGINE_TYPE:
-      return need(unsigned(attr.value.engineType) <= ACL_RT_ENGINE_TYPE_AIV, "engineType",
-                  unsigned(attr.value.engineType), "ACL_RT_ENGINE_TYPE_AIC or ACL_RT_ENGINE_TYPE_AIV");
+      return need(number_in(attr.value.engineType) <= ACL_RT_ENGINE_TYPE_AIV, "engineType",
+                  number_in(attr.value.engineType), "ACL_RT_ENGINE_TYPE_AIC or ACL_RT_ENGINE_TYPE_AIV");
     case ACL_RT_LAUNCH_KERNEL_ATTR_BLOCKDIM_OFFSET:
       return need(attr.value.blockDimOffset == 0, "blockDimOffset", attr.value.blockDimOffset, "0");
     case ACL_RT_LAUNCH_KERNEL_ATTR_BLOCK_TASK_PREFETCH:
@@ -137,8 +137,8 @@ void apply_attribute(const char* call, const aclrtLaunchKernelAttr& attr, Kernel
       return put_timeout(call, launch, double(us) / kMicroseconds);
     }
   }
-  refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: an attribute of id %d; accepted: aclrtLaunchKernelAttrId, 1 to 8", call,
-         int(attr.id));
+  refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: an attribute of id %u; accepted: aclrtLaunchKernelAttrId, 1 to 8", call,
+         number_in(attr.id));
 }
 
 void apply_config(const char* call, const aclrtLaunchKernelCfg* cfg, KernelLaunch* launch) {

@@ -19,20 +19,20 @@ void check_options(const char* call, const aclrtBinaryLoadOptions* options) {
   }
   for (size_t i = 0; i < options->numOpt; ++i) {
     const aclrtBinaryLoadOption& option = options->options[i];
-    const uint32_t magic = option.value.magic;
-    if (option.type == ACL_RT_BINARY_LOAD_OPT_LAZY_LOAD && option.value.isLazyLoad <= 1) continue;
-    if (option.type == ACL_RT_BINARY_LOAD_OPT_MAGIC &&
+    const uint32_t type = number_in(option.type), magic = option.value.magic;
+    if (type == ACL_RT_BINARY_LOAD_OPT_LAZY_LOAD && option.value.isLazyLoad <= 1) continue;
+    if (type == ACL_RT_BINARY_LOAD_OPT_MAGIC &&
         (magic == ACL_RT_BINARY_MAGIC_ELF_AICORE || magic == ACL_RT_BINARY_MAGIC_ELF_VECTOR_CORE ||
          magic == ACL_RT_BINARY_MAGIC_ELF_CUBE_CORE)) {
       continue;
     }
-    if (option.type == ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE) {
+    if (type == ACL_RT_BINARY_LOAD_OPT_CPU_KERNEL_MODE) {
       refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: a kernel for the AI CPU; accepted: kernels for the AI core", call);
     }
     refuse(ACL_ERROR_RT_PARAM_INVALID,
-           "%s: option %zu is of type %d with value %u; accepted: LAZY_LOAD of 0 or 1, MAGIC of an "
+           "%s: option %zu is of type %u with value %u; accepted: LAZY_LOAD of 0 or 1, MAGIC of an "
            "ACL_RT_BINARY_MAGIC_ELF_*",
-           call, i, int(option.type), magic);
+           call, i, type, magic);
   }
 }
 

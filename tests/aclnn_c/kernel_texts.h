@@ -70,4 +70,23 @@ __global__ __aicore__ void times(GM_ADDR x, GM_ADDR z)
 }  // namespace tools
 )";
 
+// Two libraries: cube cores write 100 + block, vector cores behind them 200 + block.
+constexpr const char* kMixed = R"(
+#include "kernel_operator.h"
+
+extern "C" __global__ __aicore__ void who(GM_ADDR z)
+{
+    KERNEL_TASK_TYPE_DEFAULT(KERNEL_TYPE_MIX_AIC_1_2);
+    AscendC::GlobalTensor<int32_t> out;
+    out.SetGlobalBuffer((__gm__ int32_t*)z, 6);
+    const int32_t block = AscendC::GetBlockIdx();
+#ifdef __DAV_C220_CUBE__
+    out.SetValue(block, 100 + block);
+#endif
+#ifdef __DAV_C220_VEC__
+    out.SetValue(2 + block, 200 + block);
+#endif
+}
+)";
+
 constexpr const char* kSizes = "#pragma once\nconstexpr uint32_t TILE = 64;\n";

@@ -167,6 +167,16 @@ CASE(templates_by_their_names) {
   expect_true(z.get<int32_t>()[0] == -42, "a template's result");
 }
 
+CASE(cube_and_vector_cores_by_libraries_of_their_own) {
+  Prog p(kMixed, "who.cpp");
+  good(p.compile());
+  const Loaded l(p.binary());
+  Device z(6 * sizeof(int32_t));
+  void* args[] = {z.at};
+  good(aclrtLaunchKernelWithHostArgs(l.get("who"), 2, nullptr, nullptr, args, sizeof args, nullptr, 0));
+  expect_true(z.get<int32_t>() == std::vector<int32_t>{100, 101, 200, 201, 202, 203}, "what the cores wrote");
+}
+
 CASE(two_threads) {
   kernels();
   std::atomic<int> bad{0};
