@@ -196,8 +196,8 @@ aclError aclrtBinaryLoadFromData(const void* data, size_t length, const aclrtBin
     need_bytes(call, data, length);
     check_options(call, options);
     need_context();
-    *binHandle = enroll(read_binary(call, ACL_ERROR_RT_PARAM_INVALID, static_cast<const char*>(data), length),
-                        Kind::kBinary);
+    *binHandle =
+        enroll(read_binary(call, ACL_ERROR_RT_PARAM_INVALID, static_cast<const char*>(data), length), Kind::kBinary);
   });
 }
 
@@ -218,8 +218,8 @@ aclError aclrtBinaryLoad(const aclrtBinary binary, aclrtBinHandle* binHandle) {
     need_place(call, binHandle, "binHandle");
     const auto given = given_of(call, binary);
     need_context();
-    *binHandle = enroll(read_binary(call, ACL_ERROR_RT_PARAM_INVALID, given->bytes.data(), given->bytes.size()),
-                        Kind::kBinary);
+    *binHandle =
+        enroll(read_binary(call, ACL_ERROR_RT_PARAM_INVALID, given->bytes.data(), given->bytes.size()), Kind::kBinary);
   });
 }
 

@@ -43,9 +43,7 @@ bool stays_inside(const std::string& name) {
   return ("/" + name + "/").find("/../") == std::string::npos;
 }
 
-void add(std::string* request, const std::string& field) {
-  *request += std::to_string(field.size()) + "\n" + field;
-}
+void add(std::string* request, const std::string& field) { *request += std::to_string(field.size()) + "\n" + field; }
 
 std::string request_of(const Source& source, int count, const char** options) {
   std::string request = "rtc\n";
