@@ -107,7 +107,8 @@ class Finder {
   Side side_of(const mco::Operand& o, Scope scope, int64_t bytes) const;
   void written(const Range& r);
   void forget();
-  void part(const Step& s, size_t here);
+  static Slots common(const Slots& a, const Slots& b);
+  void part(const Step& s);
   void land(size_t here);
   bool leaves(const Product& product, const Instr& in) const;
   bool settle();
@@ -129,21 +130,24 @@ void Finder::forget() {
   waiting_ = SIZE_MAX;
 }
 
-// A jump, which may be taken: what lies where it lands is what every way there has left.
-void Finder::part(const Step& s, size_t here) {
+Finder::Slots Finder::common(const Slots& a, const Slots& b) {
+  Slots both;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
+
+// A jump ahead, which may be taken: what lies where it lands is what every way there has left.
+void Finder::part(const Step& s) {
   waiting_ = SIZE_MAX;
   const auto other = parted_.find(s.target);
-  if (s.target <= here || (other == parted_.end() && parted_.size() >= kMostParted)) {
-    landed_[s.target] = 1;
-  } else if (!reached_) {
+  if (!reached_) {
     // never taken
-  } else if (other == parted_.end()) {
+  } else if (other != parted_.end()) {
+    other->second = common(slots_, other->second);
+  } else if (parted_.size() < kMostParted) {
     parted_.emplace(s.target, slots_);
   } else {
-    Slots both;
-    std::set_intersection(slots_.begin(), slots_.end(), other->second.begin(), other->second.end(),
-                          std::back_inserter(both));
-    other->second = std::move(both);
+    landed_[s.target] = 1;
   }
   if (s.what == What::Goto) {
     slots_.clear();
@@ -157,12 +161,7 @@ void Finder::land(size_t here) {
     forget();
     reached_ = true;
   } else if (other != parted_.end()) {
-    Slots both;
-    if (reached_) {
-      std::set_intersection(slots_.begin(), slots_.end(), other->second.begin(), other->second.end(),
-                            std::back_inserter(both));
-    }
-    slots_ = reached_ ? std::move(both) : std::move(other->second);
+    slots_ = reached_ ? common(slots_, other->second) : std::move(other->second);
     waiting_ = SIZE_MAX;
     reached_ = true;
   }
@@ -330,8 +329,11 @@ void Finder::mark() {
 void Finder::find() {
   const std::vector<Step>& steps = p_.stream.steps;
   landed_.assign(steps.size() + 1, 0);
-  for (const Step& s : steps) {
-    if (s.what == What::Begin || s.what == What::Blocks || s.what == What::Next) landed_[s.target] = 1;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const Step& s = steps[i];
+    const bool jumps = s.what == What::Test || s.what == What::Goto;
+    const bool loops = s.what == What::Begin || s.what == What::Blocks || s.what == What::Next;
+    if (loops || (jumps && s.target <= i)) landed_[s.target] = 1;
   }
   for (size_t i = 0; i < steps.size(); ++i) {
     const Step& s = steps[i];
@@ -348,7 +350,7 @@ void Finder::find() {
         break;
       case What::Test:
       case What::Goto:
-        part(s, i);
+        part(s);
         break;
       case What::Assign:
         waiting_ = SIZE_MAX;

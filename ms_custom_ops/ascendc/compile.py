@@ -39,9 +39,9 @@ FLAGS = (
 _LINK = ("-shared", "-Wl,-Bsymbolic-functions")  # a kernel's assert and abort are faults of that kernel
 _VARIANTS = 8  # libraries kept of one unit, for texts that change back and forth
 _CORES = ("CUBE", "VEC")
-# Entries that the C library has a function of the same name for.
 _UNKNOWN = re.compile(r"error: [‘'](\w+)[’'] was not declared in this scope")
 _TEMPLATE = re.compile(r"\b(?:inline|constexpr) [^\n;={}]*?\b([A-Z]\w+)\(|^MCO_ASC_[A-Z0-9_]+\(([A-Z]\w+)[,)]", re.M)
+# Entries that the C library has a function of the same name for.
 _LIBRARY = frozenset(
     "abs acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh div erf erfc exp exp2 expm1 fabs fdim "
     "floor fma fmax fmin fmod frexp gamma hypot index ldexp lgamma log log10 log1p log2 logb modf pow remainder remove "

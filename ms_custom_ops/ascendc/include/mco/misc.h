@@ -95,7 +95,7 @@ inline void printf(const char* format, A... values) {
 }
 template <class... A>
 inline void PRINTF(const char* format, A... values) {
-  std::printf(format, mco_asc::printed(values)...);
+  AscendC::printf(format, values...);
 }
 
 template <class T>
