@@ -11,10 +11,9 @@ namespace mco {
 
 namespace {
 
-// The unpacked A of one pass over k stays in a second-level cache: its rows are read once for several panels, and a
-// pass more reads and writes every sum once more. Cutting k does not change a bit: partial sums are float32 in L0C as
-// they are in registers.
-constexpr int64_t kPassBytes = 64 << 10;
+// A is unpacked in strips of rows that stay in a first-level cache beside a panel of B. Cutting k does not change a bit:
+// partial sums are float32 in L0C as they are in registers.
+constexpr int64_t kStripBytes = 8 << 10;
 constexpr int64_t kMaxPass = 512;
 constexpr uint32_t kBytes8 = bit(I8) | bit(U8);
 
@@ -43,49 +42,64 @@ void check_cube(const Program& p, const Instr& in) {
   need_dtype(p, in, isa::mmad::dst, accepted);
 }
 
-// Whole fractals are unpacked where only part of them counts; `a` and `b` are on-chip and padded.
+// One pass over k: where it begins, its elements, and the same in whole k blocks.
+struct Pass {
+  int64_t first, k, k0;
+  int64_t q() const { return first / k0; }
+  int64_t whole() const { return round_up(k, k0); }
+};
+
+// Rows [row, row + rows) of A, [rows][whole]. Whole fractals are unpacked where only part of them counts: operands are
+// on-chip and padded.
 template <class T>
-bool unpack(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const uint8_t* b, int64_t first, int64_t k,
-            T* a_out, T* b_out, int64_t lda) {
-  const DType ta = in.tensors[isa::mmad::fm].dtype, tb = in.tensors[isa::mmad::filter].dtype;
-  const int64_t k0 = k0_of(in), q = first / k0, whole = round_up(k, k0), blocks = whole / k0;
-  bool exact;
+bool unpack_left(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const Pass& p, int64_t row, int64_t rows,
+                 T* out) {
+  const DType t = in.tensors[isa::mmad::fm].dtype;
   if (c.noted & kLeft) {
-    const NotedJob j{&m.noted(L0A, a) + q, ceil_div(c.k, k0), 1, c.m / kFractalSide, blocks, a_out, lda};
-    exact = m.kernels.lay_a[ta == BF16](j);
-  } else if (c.vector) {
+    const int64_t blocks = ceil_div(c.k, p.k0);
+    const Fractal* first = &m.noted(L0A, a) + row / kFractalSide * blocks + p.q();
+    return m.kernels.lay_a[t == BF16]({first, blocks, 1, rows / kFractalSide, p.whole() / p.k0, out, p.whole()});
+  }
+  if (c.vector) {
     const int64_t size = in.tensors[isa::mmad::fm].size;
-    uint8_t* row = m.arena.scratch(3, whole * size);
-    std::memset(row, 0, size_t(whole * size));
-    std::memcpy(row, a + first * size, size_t(k * size));
+    uint8_t* line = m.arena.scratch(3, p.whole() * size);
+    std::memset(line, 0, size_t(p.whole() * size));
+    std::memcpy(line, a + p.first * size, size_t(p.k * size));
     // One row: its k blocks follow each other.
-    FractalJob j{row, 0, kBlockBytes, 1, k, a_out, lda};
-    exact = m.kernels.pack_a[ta](j);
-  } else {
-    FractalJob j{a + q * c.a_inner, c.a_outer, c.a_inner, c.m, k, a_out, lda};
-    exact = m.kernels.pack_a[ta](j);
+    return m.kernels.pack_a[t]({line, 0, kBlockBytes, 1, p.k, out, p.whole()});
   }
+  const uint8_t* at = a + row / kFractalSide * c.a_outer + p.q() * c.a_inner;
+  return m.kernels.pack_a[t]({at, c.a_outer, c.a_inner, rows, p.k, out, p.whole()});
+}
+
+// The panels of B, [whole][16] each.
+template <class T>
+bool unpack_right(Machine& m, const Instr& in, const Cube& c, const uint8_t* b, const Pass& p, T* out) {
+  const DType t = in.tensors[isa::mmad::filter].dtype;
+  const int64_t panel = p.whole() * kFractalSide, n1 = c.n / kFractalSide;
   if (c.noted & kRight) {
-    const int64_t n1 = c.n / kFractalSide;
-    const NotedJob j{&m.noted(L0B, b) + q * n1, 1, n1, n1, blocks, b_out, whole * kFractalSide};
-    return m.kernels.lay_b[tb == BF16](j) && exact;
+    const Fractal* first = &m.noted(L0B, b) + p.q() * n1;
+    return m.kernels.lay_b[t == BF16]({first, 1, n1, n1, p.whole() / p.k0, out, panel});
   }
-  FractalJob j{b + q * c.b_inner, kFractalBytes, c.b_inner, c.n, k, b_out, whole * kFractalSide};
-  return m.kernels.pack_b[tb](j) && exact;
+  return m.kernels.pack_b[t]({b + p.q() * c.b_inner, kFractalBytes, c.b_inner, c.n, p.k, out, panel});
 }
 
 template <class T>
 void multiply(Machine& m, const Instr& in, const Cube& c, const uint8_t* a, const uint8_t* b, T* out, bool accumulate,
               void (*gemm)(const GemmJob<T>&)) {
-  const int64_t k0 = k0_of(in), fitting = kPassBytes / (c.m * int64_t(sizeof(T))) / k0 * k0;
-  const int64_t chunk = std::min(c.k, std::min(std::max(fitting, k0), kMaxPass)), whole = round_up(chunk, k0);
-  T* packed_a = reinterpret_cast<T*>(m.arena.scratch(0, c.m * whole * int64_t(sizeof(T))));
-  T* packed_b = reinterpret_cast<T*>(m.arena.scratch(1, c.n * whole * int64_t(sizeof(T))));
+  const int64_t k0 = k0_of(in), chunk = std::min(round_up(c.k, k0), kMaxPass), width = chunk * int64_t(sizeof(T));
+  const int64_t strip = std::min(c.m, std::max(kStripBytes / width / kFractalSide * kFractalSide, kFractalSide));
+  T* packed_a = reinterpret_cast<T*>(m.arena.scratch(0, strip * width));
+  T* packed_b = reinterpret_cast<T*>(m.arena.scratch(1, c.n * width));
   for (int64_t first = 0; first < c.k; first += chunk) {
-    const int64_t k = std::min(chunk, c.k - first), width = round_up(k, k0);
-    const bool exact = unpack(m, in, c, a, b, first, k, packed_a, packed_b, width);
-    gemm({packed_a, width, packed_b, width * kFractalSide, out, c.c_panel, c.m, k, c.n / kFractalSide,
-          accumulate || first > 0, exact});
+    const Pass p{first, std::min(chunk, c.k - first), k0};
+    const bool exact = unpack_right(m, in, c, b, p, packed_b);
+    for (int64_t row = 0; row < c.m; row += strip) {
+      const int64_t rows = std::min(strip, c.m - row);
+      const bool short_products = unpack_left(m, in, c, a, p, row, rows, packed_a) && exact;
+      gemm({packed_a, p.whole(), packed_b, p.whole() * kFractalSide, out + row * kFractalSide, c.c_panel, rows, p.k,
+            c.n / kFractalSide, accumulate || first > 0, short_products});
+    }
   }
 }
 
