@@ -26,9 +26,11 @@ int lanes_of(const OpInfo& op, const mco_asc_operand* operands) {
 
 MaskValues mask_of(AscCore& core, const mco_asc_call& call, int lanes) {
   uint64_t low = call.bits[0], high = call.bits[1];
-  if (call.mask == MCO_ASC_COUNT) {
-    core.mask_counter = false;
-    core.mask[0] = core.mask[1] = ~uint64_t(0);
+  if (call.mask == MCO_ASC_KEPT || call.mask == MCO_ASC_COUNT) {
+    if (call.mask == MCO_ASC_COUNT) {
+      core.mask_counter = false;
+      core.mask[0] = core.mask[1] = ~uint64_t(0);
+    }
     if (int64_t(low) < 0)
       core.fail(call.where, Fault::ParamRange, format("count is %lld; accepted: 0 or more", (long long)int64_t(low)));
     return {kMaskCounter, int64_t(low), 0, 1};
@@ -103,7 +105,7 @@ MaskRegister register_of(const AscCore& core, const mco_asc_call& call) {
     held.bits[0] = core.mask[0];
     held.bits[1] = core.mask[1];
   }
-  held.counter = call.mask != MCO_ASC_NO_MASK && call.mask != MCO_ASC_COUNT && core.mask_counter;
+  held.counter = call.mask > MCO_ASC_COUNT && core.mask_counter;
   return held;
 }
 

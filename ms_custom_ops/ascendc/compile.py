@@ -39,6 +39,7 @@ FLAGS = (
 _LINK = ("-shared", "-Wl,-Bsymbolic-functions")  # a kernel's assert and abort are faults of that kernel
 _VARIANTS = 8  # libraries kept of one unit, for texts that change back and forth
 _CORES = ("CUBE", "VEC")
+_ADDRESS = re.compile(r"(?:invalid cast|reinterpret_cast) from (?:type )?.?(?:'|‘)?mco_asc::Address<")
 _UNKNOWN = re.compile(r"error: [‘'](\w+)[’'] was not declared in this scope")
 _TEMPLATE = re.compile(r"\b(?:inline|constexpr) [^\n;={}]*?\b([A-Z]\w+)\(|^MCO_ASC_[A-Z0-9_]+\(([A-Z]\w+)[,)]", re.M)
 # Entries that the C library has a function of the same name for.
@@ -229,21 +230,28 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
 
 
 def _compile_source(command: list[str], unit: Unit) -> None:
-    """Compiles a source; a second time where it calls templates that only their arguments lead to.
+    """Compiles a source; again where it says what plain g++ does not read and `_means` knows."""
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace")
+    used: list[str] = []
+    while result.returncode and (more := [flag for flag in _means(result.stderr) if flag not in used]):
+        used += more
+        again = subprocess.run([*command, *used], capture_output=True, text=True, errors="replace")
+        if any(f"function for call to ‘{name}" in again.stderr for name in _UNKNOWN.findall(result.stderr)):
+            break  # one left without a match: what was said first is what is wrong
+        result = again
+    _raise_of(result, unit)
+
+
+def _means(errors: str) -> list[str]:
+    """Flags with which the headers read a source that made these errors.
 
     `Exp<float, false>(x, ...)` without a namespace: C++20, and clang in C++17, look among the functions of the
-    namespace of ``x``; g++ in C++17 wants to know first that ``Exp`` is a template.
+    namespace of ``x``; g++ in C++17 wants to know first that ``Exp`` is a template. `reinterpret_cast` of an address
+    on the chip, which is a class here, since it is both number and pointer to kernels.
     """
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace")
-    names = sorted(set(_UNKNOWN.findall(result.stderr)) & _templates()) if result.returncode else []
-    if names:
-        declared = "".join(f"MCO_ASC_TEMPLATE({name});" for name in names)
-        again = subprocess.run(
-            [*command, f"-DMCO_ASC_TEMPLATES={declared}"], capture_output=True, text=True, errors="replace"
-        )
-        if not any(f"function for call to ‘{name}" in again.stderr for name in names):  # not one left without a match
-            result = again
-    _raise_of(result, unit)
+    names = sorted(set(_UNKNOWN.findall(errors)) & _templates())
+    flags = [f"-DMCO_ASC_TEMPLATES={''.join(f'MCO_ASC_TEMPLATE({name});' for name in names)}"] if names else []
+    return [*flags, "-DMCO_ASC_REINTERPRET"] if _ADDRESS.search(errors) else flags
 
 
 @functools.cache

@@ -88,7 +88,7 @@ class _Entry(ctypes.Structure):
     ]
 
 
-ABI = 2
+ABI = 3
 UNKNOWN_KIND = -1
 
 

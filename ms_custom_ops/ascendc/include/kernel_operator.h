@@ -19,6 +19,7 @@
 #include "mco/misc.h"
 #include "mco/builtin.h"
 #include "mco/library.h"
+#include "mco/functions.h"
 #include "mco/reduce_pattern.h"
 #include "mco/transpose.h"
 #include "mco/fused.h"
@@ -33,3 +34,7 @@
 #include "mco/absent.h"
 
 namespace tik2 = AscendC;
+
+#ifdef MCO_ASC_REINTERPRET  // see compile.py
+#define reinterpret_cast ::mco_asc::reinterpret
+#endif

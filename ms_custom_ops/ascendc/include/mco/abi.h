@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MCO_ASC_ABI 2
+#define MCO_ASC_ABI 3
 
 #if defined(__GNUC__)
 #define MCO_ASC_API __attribute__((visibility("default")))
@@ -52,7 +52,8 @@ typedef union mco_asc_value {
 
 enum {
   MCO_ASC_NO_MASK,   // the instruction has none
-  MCO_ASC_COUNT,     // bits[0] elements in all; leaves the mask register full
+  MCO_ASC_KEPT,      // bits[0] elements in all; leaves the mask register as it is
+  MCO_ASC_COUNT,     // the same; leaves the mask register full
   MCO_ASC_NUMBER,    // the first bits[0] lanes of each repeat; in counter mode, elements in all
   MCO_ASC_BITS,      // bits[1]:bits[0]
   MCO_ASC_REGISTER,  // what the mask register says

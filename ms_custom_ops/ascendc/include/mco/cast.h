@@ -99,25 +99,45 @@ inline void Cast(const LocalTensor<D>& dst, const LocalTensor<S>& src, const Rou
                 32 * p.dstRepStride, 32 * p.srcBlkStride, 32 * p.srcRepStride);
 }
 
-// int32 accumulators to half by the scale of SetDeqScale.
-template <class D, class S>
-inline void CastDequant(const LocalTensor<D>& dst, const LocalTensor<S>& src, const uint32_t count,
-                        mco_asc::Where where = mco_asc::Where::here()) {
-  static_assert(std::is_same<D, half>::value && std::is_same<S, int32_t>::value,
-                "AscendC::CastDequant: these types are not accepted; accepted: int32_t to half");
-  Cast(dst, src, RoundMode::CAST_NONE, count, where);
-}
-template <class D, class S>
-inline void CastDeq(const LocalTensor<D>& dst, const LocalTensor<S>& src, const uint32_t count,
-                    mco_asc::Where where = mco_asc::Where::here()) {
-  CastDequant(dst, src, count, where);
-}
+// int32 accumulators to half by the scale of SetDeqScale. The other flags concern int16_t.
+#define MCO_ASC_CAST_DEQ(NAME)                                                                                      \
+  template <class D, class S, bool isVecDeq = true, bool halfBlock = true>                                          \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<S>& src, const uint32_t count,                      \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                                 \
+    MCO_ASC_CAN_CAST_DEQ(NAME);                                                                                     \
+    Cast(dst, src, RoundMode::CAST_NONE, count, where);                                                             \
+  }                                                                                                                 \
+  template <class D, class S, bool isSetMask = true, bool isVecDeq = true, bool halfBlock = true>                   \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<S>& src, const int32_t mask, uint8_t repeat,        \
+                   const UnaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {                     \
+    MCO_ASC_CAN_CAST_DEQ(NAME);                                                                                     \
+    Cast<D, S, isSetMask>(dst, src, RoundMode::CAST_NONE, uint64_t(mask), repeat, p, where);                        \
+  }                                                                                                                 \
+  template <class D, class S, bool isSetMask = true, bool isVecDeq = true, bool halfBlock = true>                   \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<S>& src, const uint64_t mask[], uint8_t repeat,     \
+                   const UnaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {                     \
+    MCO_ASC_CAN_CAST_DEQ(NAME);                                                                                     \
+    Cast<D, S, isSetMask>(dst, src, RoundMode::CAST_NONE, mask, repeat, p, where);                                  \
+  }
+#define MCO_ASC_CAN_CAST_DEQ(NAME)                                        \
+  static_assert(std::is_same<D, half>::value && std::is_same<S, int32_t>::value, \
+                "AscendC::" #NAME ": these types are not accepted; accepted: int32_t to half")
+MCO_ASC_CAST_DEQ(CastDequant)
+MCO_ASC_CAST_DEQ(CastDeq)
+#undef MCO_ASC_CAN_CAST_DEQ
+#undef MCO_ASC_CAST_DEQ
 
 inline float ToFloat(const bfloat16_t& value) { return float(value); }
 inline float Cast(const bfloat16_t& value) { return float(value); }
 inline bfloat16_t ToBfloat16(const float& value) { return bfloat16_t(value); }
 
 inline void SetDeqScale(half scale) { mco_asc_this_core("SetDeqScale")->deq_scale = double(scale); }
+template <class... T>
+inline void SetDeqScale(float, int16_t, T...) {
+  static_assert(sizeof...(T) == 99,
+                "AscendC::SetDeqScale: a scale with an offset, for int16_t to 8 bits, is not there; accepted: a half, for "
+                "int32_t to half");
+}
 
 }  // namespace AscendC
 

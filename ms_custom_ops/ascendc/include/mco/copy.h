@@ -226,7 +226,7 @@ inline void DataCopy(const LocalTensor<T>& dst, const GlobalTensor<T>& src, cons
 
 // Value that completes rows of DataCopyPad where isPad is false.
 template <class T, TPosition position = TPosition::MAX>
-inline void SetPadValue(mco_asc::same_t<T> value) {
+inline void SetPadValue(T value) {
   mco_asc_this_core("SetPadValue")->pad_value = double(value);
 }
 

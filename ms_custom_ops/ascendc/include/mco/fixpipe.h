@@ -315,13 +315,15 @@ inline void DataCopy(const GlobalTensor<T>& dst, const LocalTensor<T>& src, cons
   const mco_asc_where here = where.of("DataCopy");
   if (p.dValue % 16) mco_asc_fault(&here, "dValue is %d; accepted: a multiple of 16", p.dValue);
   const int64_t size = int64_t(sizeof(T)), unit = 16 * size;
-  if (TPosition(src.GetPosition()) == TPosition::CO1) {
-    mco_asc::l0c_out<GlobalTensor<T>, T, T>(
-        here, dst, src,
-        {p.ndNum, p.nValue, p.dValue, unit * p.srcNStride, 256 * size * p.srcNdMatrixStride, size * p.dstDStride,
-         size * p.dstNdMatrixStride, true, false, false},
-        NoQuant, 0, nullptr);
-    return;
+  if constexpr (mco_asc::one_of<T, float, int32_t>) {
+    if (TPosition(src.GetPosition()) == TPosition::CO1) {
+      mco_asc::l0c_out<GlobalTensor<T>, T, T>(
+          here, dst, src,
+          {p.ndNum, p.nValue, p.dValue, unit * p.srcNStride, 256 * size * p.srcNdMatrixStride, size * p.dstDStride,
+           size * p.dstNdMatrixStride, true, false, false},
+          NoQuant, 0, nullptr);
+      return;
+    }
   }
   if (p.dstDStride < 16) mco_asc_fault(&here, "dstDStride is %d; accepted: dValue or more", p.dstDStride);
   for (int64_t i = 0; i < p.ndNum; ++i) {

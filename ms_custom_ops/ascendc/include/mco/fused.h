@@ -15,14 +15,19 @@ inline void MulCast(const LocalTensor<D>& dst, const LocalTensor<S>& src0, const
                 "AscendC::MulCast: these types are not accepted; accepted: half to int8_t, uint8_t");
   mco_asc::binary(mco_asc::Op::vmulconv, "MulCast", where, dst, src0, src1, int64_t(count));
 }
-template <class D, class S, bool isSetMask = true>
-inline void MulCast(const LocalTensor<D>& dst, const LocalTensor<S>& src0, const LocalTensor<S>& src1, uint64_t mask,
-                    uint8_t repeat, const BinaryRepeatParams& params, mco_asc::Where where = mco_asc::Where::here()) {
-  static_assert(std::is_same<S, half>::value && mco_asc::one_of<D, int8_t, uint8_t>,
-                "AscendC::MulCast: these types are not accepted; accepted: half to int8_t, uint8_t");
-  mco_asc::binary(mco_asc::Op::vmulconv, "MulCast", where, dst, src0, src1, mco_asc::lanes_of<isSetMask>(mask, repeat),
-                  params);
-}
+#define MCO_ASC_MUL_CAST(MASK)                                                                                         \
+  template <class D, class S, bool isSetMask = true>                                                                   \
+  inline void MulCast(const LocalTensor<D>& dst, const LocalTensor<S>& src0, const LocalTensor<S>& src1, MASK,         \
+                      uint8_t repeat, const BinaryRepeatParams& params,                                                \
+                      mco_asc::Where where = mco_asc::Where::here()) {                                                 \
+    static_assert(std::is_same<S, half>::value && mco_asc::one_of<D, int8_t, uint8_t>,                                 \
+                  "AscendC::MulCast: these types are not accepted; accepted: half to int8_t, uint8_t");                \
+    mco_asc::binary(mco_asc::Op::vmulconv, "MulCast", where, dst, src0, src1, mco_asc::lanes_of<isSetMask>(mask, repeat), \
+                    params);                                                                                           \
+  }
+MCO_ASC_MUL_CAST(uint64_t mask)
+MCO_ASC_MUL_CAST(const uint64_t mask[])
+#undef MCO_ASC_MUL_CAST
 
 }  // namespace AscendC
 
@@ -30,15 +35,19 @@ namespace mco_asc {
 
 constexpr int64_t kCastParts = 2048;  // elements at a time, of up to 4 bytes: within the scratch before its counts
 
+template <class D, class S>
+constexpr bool can_relu_cast = (std::is_same<S, float>::value && std::is_same<D, half>::value) ||
+                               (one_of<S, half, int16_t> && std::is_same<D, int8_t>::value);
+#define MCO_ASC_RELU_CAST_TYPES                                                                                   \
+  static_assert(can_relu_cast<D, S>,                                                                              \
+                "AscendC::AddReluCast, SubReluCast: these types are not accepted; accepted: float to half, half " \
+                "to int8_t, int16_t to int8_t")
+
 // relu(a + b) or relu(a - b), then the cast; int16_t goes to int8_t through half.
 template <class D, class S>
 inline void relu_cast(Op op, const char* name, Where where, const LocalTensor<D>& dst, const LocalTensor<S>& src0,
                       const LocalTensor<S>& src1, uint32_t count) {
-  static_assert(
-      (std::is_same<S, float>::value && std::is_same<D, half>::value) ||
-          (one_of<S, half, int16_t> && std::is_same<D, int8_t>::value),
-      "AscendC::AddReluCast, SubReluCast: these types are not accepted; accepted: float to half, half to int8_t, "
-      "int16_t to int8_t");
+  MCO_ASC_RELU_CAST_TYPES;
   const LocalTensor<S> sums = scratch<S>(0, uint32_t(kCastParts));
   for (uint32_t at = 0; at < count; at += uint32_t(kCastParts)) {
     const uint32_t n = count - at < uint32_t(kCastParts) ? count - at : uint32_t(kCastParts);
@@ -53,32 +62,92 @@ inline void relu_cast(Op op, const char* name, Where where, const LocalTensor<D>
   }
 }
 
+// The same by masks: one repeat after the other, its lanes those of the mask wherever the sums lie.
+template <class D, class S>
+inline void relu_cast(Op op, const char* name, Where where, const LocalTensor<D>& dst, const LocalTensor<S>& src0,
+                      const LocalTensor<S>& src1, Lanes lanes, const BinaryRepeatParams& p) {
+  MCO_ASC_RELU_CAST_TYPES;
+  const int64_t repeats = lanes.repeat, block = 32;
+  const auto later = [block](const auto& t, int64_t stride, int64_t r) {
+    return std::decay_t<decltype(t)>(moved(t.mco_at(), block * stride * r), t.mco_home(), t.GetSize());
+  };
+  lanes.repeat = 1;
+  const LocalTensor<S> sums = scratch<S>(0, 256 / sizeof(S));
+  const int64_t halves = std::is_same<D, half>::value ? 4 : 8;  // blocks of a repeat on the way
+  for (int64_t r = 0; r < repeats; ++r) {
+    binary(op, name, where, sums, later(src0, p.src0RepStride, r), later(src1, p.src1RepStride, r), lanes,
+           {1, p.src0BlkStride, p.src1BlkStride, 8, 8, 8});
+    LocalTensor<D> to = later(dst, p.dstRepStride, r);
+    if constexpr (std::is_same<S, int16_t>::value) {
+      const LocalTensor<half> in_place = sums.template ReinterpretCast<half>();
+      cast(name, where, in_place, sums, AscendC::RoundMode::CAST_NONE, lanes, block, 256, block, 256);
+      cast(name, where, to, in_place, AscendC::RoundMode::CAST_NONE, lanes, block * p.dstBlkStride, 256, block, 256);
+    } else {
+      cast(name, where, to, sums, AscendC::RoundMode::CAST_NONE, lanes, block * p.dstBlkStride, block * halves, block,
+           256);
+    }
+  }
+}
+
 }  // namespace mco_asc
 
 namespace AscendC {
 
-template <class D, class S, bool isSetMask = true>
-inline void AddReluCast(const LocalTensor<D>& dst, const LocalTensor<S>& src0, const LocalTensor<S>& src1,
-                        const uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::relu_cast(mco_asc::Op::vaddrelu, "AddReluCast", where, dst, src0, src1, count);
-}
-template <class D, class S, bool isSetMask = true>
-inline void SubReluCast(const LocalTensor<D>& dst, const LocalTensor<S>& src0, const LocalTensor<S>& src1,
-                        const uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::relu_cast(mco_asc::Op::vsubrelu, "SubReluCast", where, dst, src0, src1, count);
+#define MCO_ASC_RELU_CAST_MASKED(NAME, OP, MASK)                                                                  \
+  template <class D, class S, bool isSetMask = true>                                                              \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<S>& src0, const LocalTensor<S>& src1, MASK,       \
+                   const uint8_t repeat, const BinaryRepeatParams& params,                                        \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                               \
+    mco_asc::relu_cast(mco_asc::Op::OP, #NAME, where, dst, src0, src1, mco_asc::lanes_of<isSetMask>(mask, repeat), \
+                       params);                                                                                   \
+  }
+#define MCO_ASC_RELU_CAST(NAME, OP)                                                                   \
+  template <class D, class S, bool isSetMask = true>                                                  \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<S>& src0, const LocalTensor<S>& src1, \
+                   const uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {             \
+    mco_asc::relu_cast(mco_asc::Op::OP, #NAME, where, dst, src0, src1, count);                        \
+  }                                                                                                   \
+  MCO_ASC_RELU_CAST_MASKED(NAME, OP, const uint64_t mask)                                             \
+  MCO_ASC_RELU_CAST_MASKED(NAME, OP, const uint64_t mask[])
+MCO_ASC_RELU_CAST(AddReluCast, vaddrelu)
+MCO_ASC_RELU_CAST(SubReluCast, vsubrelu)
+#undef MCO_ASC_RELU_CAST
+#undef MCO_ASC_RELU_CAST_MASKED
+#undef MCO_ASC_RELU_CAST_TYPES
+
+}  // namespace AscendC
+
+namespace mco_asc {
+
+// max(a + b, 0) of int32 by the scale of SetDeqScale; strides in blocks.
+inline void add_deq_relu(Where where, const LocalTensor<half>& dst, const LocalTensor<int32_t>& src0,
+                         const LocalTensor<int32_t>& src1, const Lanes& lanes, const BinaryRepeatParams& p) {
+  issue(Op::vadddeqrelu, where.of("AddDeqRelu"), lanes, {operand(dst), operand(src0), operand(src1)},
+        {real(mco_asc_this_core("AddDeqRelu")->deq_scale), integer(32 * p.dstBlkStride), integer(32 * p.dstRepStride),
+         integer(32 * p.src0BlkStride), integer(32 * p.src0RepStride), integer(32 * p.src1BlkStride),
+         integer(32 * p.src1RepStride)},
+        {}, 1);
 }
 
-// max(a + b, 0) of int32 by the scale of SetDeqScale.
+}  // namespace mco_asc
+
+namespace AscendC {
+
 template <bool isSetMask = true>
 inline void AddDeqRelu(const LocalTensor<half>& dst, const LocalTensor<int32_t>& src0, const LocalTensor<int32_t>& src1,
                        const int32_t& count, mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::issue(
-      mco_asc::Op::vadddeqrelu, where.of("AddDeqRelu"), mco_asc::count_of(count),
-      {mco_asc::operand(dst), mco_asc::operand(src0), mco_asc::operand(src1)},
-      {mco_asc::real(mco_asc_this_core("AddDeqRelu")->deq_scale), mco_asc::integer(32), mco_asc::integer(128),
-       mco_asc::integer(32), mco_asc::integer(256), mco_asc::integer(32), mco_asc::integer(256)},
-      {}, 1);
+  mco_asc::add_deq_relu(where, dst, src0, src1, mco_asc::count_of(count), {1, 1, 1, 4, 8, 8});
 }
+#define MCO_ASC_ADD_DEQ_RELU(MASK)                                                                                    \
+  template <bool isSetMask = true>                                                                                    \
+  inline void AddDeqRelu(const LocalTensor<half>& dst, const LocalTensor<int32_t>& src0,                              \
+                         const LocalTensor<int32_t>& src1, MASK, const uint8_t repeat, const BinaryRepeatParams& params, \
+                         mco_asc::Where where = mco_asc::Where::here()) {                                             \
+    mco_asc::add_deq_relu(where, dst, src0, src1, mco_asc::lanes_of<isSetMask>(mask, repeat), params);                \
+  }
+MCO_ASC_ADD_DEQ_RELU(uint64_t mask)
+MCO_ASC_ADD_DEQ_RELU(const uint64_t mask[])
+#undef MCO_ASC_ADD_DEQ_RELU
 
 // Numbers on one side.
 template <class T, bool isSetMask = true>

@@ -142,7 +142,6 @@ MCO_ASC_FUNCTION(Neg, -x)
                    mco_asc::Where where = mco_asc::Where::here()) {                                                   \
     mco_asc::each(#NAME, where, dst, src0, src1, src0.GetSize(), [](double x, double y) { return VALUE; });           \
   }
-MCO_ASC_FUNCTION2(Power, std::pow(x, y))
 MCO_ASC_FUNCTION2(Fmod, std::fmod(x, y))
 MCO_ASC_FUNCTION2(Hypot, std::hypot(x, y))
 MCO_ASC_FUNCTION2(Xor, double(int64_t(x) ^ int64_t(y)))
@@ -169,30 +168,6 @@ MCO_ASC_FUNCTION_SCALAR(ClampMin, x < y ? y : x)
 MCO_ASC_FUNCTION_SCALAR(Swish, mco_asc::silu(x, y))
 #undef MCO_ASC_FUNCTION_SCALAR
 
-// Power with a number on one side.
-template <class T, bool isReuseSource = false>
-inline void Power(const LocalTensor<T>& dst, const LocalTensor<T>& src, mco_asc::same_t<T> exponent,
-                  const LocalTensor<uint8_t>&, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {
-  const double y = double(exponent);
-  mco_asc::each("Power", where, dst, src, count, [y](double x) { return std::pow(x, y); });
-}
-template <class T, bool isReuseSource = false>
-inline void Power(const LocalTensor<T>& dst, const LocalTensor<T>& src, mco_asc::same_t<T> exponent, uint32_t count,
-                  mco_asc::Where where = mco_asc::Where::here()) {
-  const double y = double(exponent);
-  mco_asc::each("Power", where, dst, src, count, [y](double x) { return std::pow(x, y); });
-}
-template <class T, bool isReuseSource = false>
-inline void Power(const LocalTensor<T>& dst, const LocalTensor<T>& src, mco_asc::same_t<T> exponent,
-                  mco_asc::Where where = mco_asc::Where::here()) {
-  Power<T, isReuseSource>(dst, src, exponent, src.GetSize(), where);
-}
-template <class T, bool isReuseSource = false>
-inline void Power(const LocalTensor<T>& dst, mco_asc::same_t<T> base, const LocalTensor<T>& src, uint32_t count,
-                  mco_asc::Where where = mco_asc::Where::here()) {
-  const double x = double(base);
-  mco_asc::each("Power", where, dst, src, count, [x](double y) { return std::pow(x, y); });
-}
 template <class T, bool isReuseSource = false>
 inline void Clamp(const LocalTensor<T>& dst, const LocalTensor<T>& src, mco_asc::same_t<T> low, mco_asc::same_t<T> high,
                   uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {

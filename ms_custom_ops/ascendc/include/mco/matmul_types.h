@@ -70,6 +70,44 @@ template <class... A>
 constexpr MatmulConfig GetIBShareNormConfig(A...) {
   return MatmulConfig();
 }
+template <class... A>
+constexpr MatmulConfig GetSpecialMDLConfig(A...) {
+  return MatmulConfig();
+}
+
+// Parts of a configuration, in any order.
+enum class MatmulConfigMode : uint32_t { CONFIG_NORM, CONFIG_MDL, CONFIG_SPECIALMDL, CONFIG_IBSHARE };
+struct MatmulShapeParams {
+  uint32_t singleCoreM = 0, singleCoreN = 0, singleCoreK = 0, basicM = 0, basicN = 0, basicK = 0;
+};
+struct MatmulQuantParams {
+  bool isPerTensor = false, hasAntiQuantOffset = false;
+};
+struct MatmulBatchParams {
+  bool isNBatch = false;
+  BatchMode batchMode = BatchMode::NONE;
+  bool isBiasBatch = true;
+};
+struct MatmulFuncParams {
+  bool intrinsicsLimit = false, enVecND2NZ = false, enableDoubleCache = false, enableL1CacheUB = false;
+  uint32_t doMTE2Preload = 0;
+  IterateOrder iterateOrder = IterateOrder::UNDEF;
+  ScheduleType scheduleType = ScheduleType::INNER_PRODUCT;
+  bool enableReuse = true, enableUBReuse = true, isPartialOutput = false, isA2B2Shared = false,
+       isEnableChannelSplit = false, enableKdimReorderLoad = false;
+};
+template <MatmulConfigMode mode, class... A>
+constexpr MatmulConfig GetMMConfig(A&&...) {
+  constexpr auto part = [](auto* p) {
+    using P = std::remove_cv_t<std::remove_pointer_t<decltype(p)>>;
+    return std::is_same<P, MatmulShapeParams>::value || std::is_same<P, MatmulQuantParams>::value ||
+           std::is_same<P, MatmulBatchParams>::value || std::is_same<P, MatmulFuncParams>::value;
+  };
+  static_assert((part(static_cast<std::decay_t<A>*>(nullptr)) && ...),
+                "AscendC::GetMMConfig: a part is not accepted; accepted: MatmulShapeParams, MatmulQuantParams, "
+                "MatmulBatchParams, MatmulFuncParams");
+  return MatmulConfig();
+}
 inline constexpr MatmulConfig CFG_NORM{}, CFG_MDL{}, CFG_IBSHARE_NORM{}, MM_CFG_BB{};
 
 template <void (*OUT)(const LocalTensor<int8_t>&, uint8_t*, const LocalTensor<uint8_t>&, uint32_t) = nullptr,

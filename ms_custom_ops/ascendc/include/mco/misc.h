@@ -2,6 +2,7 @@
 // Printing, checks of kernels, lists of tensors, bits of scalars, what is accepted and has no effect here.
 #pragma once
 
+#include <cassert>
 #include <cstdio>
 #include <tuple>
 #include <type_traits>
@@ -247,6 +248,40 @@ using std::make_tuple;
 template <int n>
 using Int = std::integral_constant<int, n>;
 }  // namespace Std
+
+// What becomes of results beyond the range: infinities and NaN of half (FLOAT), and integers that Cast makes (CAST).
+enum class SaturationMode { FLOAT, INT, CAST };
+
+}  // namespace AscendC
+
+namespace mco_asc {
+
+constexpr int kSaturation = 2;  // of mco_asc_core::user: bits of the modes that are not as a core begins
+template <AscendC::SaturationMode mode>
+inline bool saturates(const mco_asc_core* core) {
+  using AscendC::SaturationMode;
+  static_assert(mode != SaturationMode::INT,
+                "AscendC::SetSaturationFlag: INT is not there; accepted: SaturationMode::FLOAT, SaturationMode::CAST");
+  const bool first = mode == SaturationMode::CAST || !core->split;  // of 910B half has infinities
+  return first != bool(uintptr_t(core->user[kSaturation]) >> int(mode) & 1);
+}
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
+template <SaturationMode mode>
+inline bool GetSaturationFlag() {
+  return mco_asc::saturates<mode>(mco_asc_this_core("GetSaturationFlag"));
+}
+template <SaturationMode mode>
+inline void SetSaturationFlag(bool enable, mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc_core* core = mco_asc_this_core("SetSaturationFlag");
+  if (mco_asc::saturates<mode>(core) == enable) return;
+  void*& kept = core->user[mco_asc::kSaturation];
+  kept = reinterpret_cast<void*>(uintptr_t(kept) ^ uintptr_t(1) << int(mode));
+  mco_asc::issue(mco_asc::Op::set_mode, where.of("SetSaturationFlag"), {}, {}, {mode == SaturationMode::CAST, !enable});
+}
 
 // Registers that change nothing here.
 inline void SetHF32Mode(bool) {}

@@ -209,7 +209,7 @@ inline void SoftmaxFlashV2(const LocalTensor<T>& dst, const LocalTensor<S>& expS
 }
 
 // Over the last axis of [B, S, H]; the variance is the biased one.
-template <bool isReuseSource = false, class T>
+template <class T, bool isReuseSource = false>
 inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, const LocalTensor<T>& variance,
                       const LocalTensor<T>& x, const LocalTensor<T>& gamma, const LocalTensor<T>& beta,
                       const LocalTensor<uint8_t>&, const T epsilon, const LayerNormTiling& tiling,
@@ -238,11 +238,17 @@ inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, con
     variances[r] = T(v);
   }
 }
-template <bool isReuseSource = false, class T>
+template <class T, bool isReuseSource = false>
 inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, const LocalTensor<T>& variance,
                       const LocalTensor<T>& x, const LocalTensor<T>& gamma, const LocalTensor<T>& beta, const T epsilon,
                       const LayerNormTiling& tiling, mco_asc::Where where = mco_asc::Where::here()) {
-  LayerNorm<isReuseSource>(out, mean, variance, x, gamma, beta, LocalTensor<uint8_t>(), epsilon, tiling, where);
+  LayerNorm<T, isReuseSource>(out, mean, variance, x, gamma, beta, LocalTensor<uint8_t>(), epsilon, tiling, where);
+}
+template <bool isReuseSource, class T, class... Rest>
+inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, const LocalTensor<T>& variance,
+                      const LocalTensor<T>& x, const LocalTensor<T>& gamma, const LocalTensor<T>& beta,
+                      const Rest&... rest) {
+  LayerNorm<T, isReuseSource>(out, mean, variance, x, gamma, beta, rest...);
 }
 
 template <class T, bool isBasicBlock = false>

@@ -305,8 +305,12 @@ inline void PipeBarrier(mco_asc::Where where = mco_asc::Where::here()) {
 template <MemDsbT kind>
 inline void DataSyncBarrier() {}
 
-template <TPosition source, TPosition destination>
+// A flag between two pipes.
+template <pipe_t source, pipe_t destination>
 class TQueSync {
+  static_assert(source != PIPE_ALL && destination != PIPE_ALL && source != destination,
+                "AscendC::TQueSync: these pipes are not accepted; accepted: two different ones, not PIPE_ALL");
+
  public:
   void SetFlag(TEventID id, mco_asc::Where where = mco_asc::Where::here()) {
     const mco_asc_where here = where.of("TQueSync::SetFlag");
@@ -318,7 +322,7 @@ class TQueSync {
   }
 
  private:
-  static constexpr int mco_event() { return int(source) % 8 * 8 + 1 + int(destination) % 7; }
+  static constexpr int mco_event() { return int(source) * 8 + int(destination); }
 };
 
 enum class Hardware { GM, UB, L1, L0A, L0B, L0C, BIAS, FIXBUF, MAX };

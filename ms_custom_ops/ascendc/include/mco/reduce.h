@@ -27,12 +27,12 @@ inline LocalTensor<T> scratch(int64_t offset, uint32_t elements) {
   return LocalTensor<T>(moved(home->base, offset), home, elements);
 }
 
-// n elements, bit for bit, from a place in the scratch to where a result belongs.
+// n elements, bit for bit, from a place in the scratch to where a result belongs. The mask register stays.
 template <class T>
 inline void deliver(const char* name, Where where, const LocalTensor<T>& dst, const LocalTensor<T>& from, int64_t n,
                     int32_t align = 32) {
-  issue(Op::vcopy, where.of(name), count_of(n), {operand(dst, int32_t(sizeof(T))), operand(from, align)},
-        {integer(32), integer(256), integer(32), integer(256)});
+  issue(Op::vcopy, where.of(name), Lanes{MCO_ASC_KEPT, uint64_t(n), 0, 1},
+        {operand(dst, int32_t(sizeof(T))), operand(from, align)}, {integer(32), integer(256), integer(32), integer(256)});
 }
 
 // The headers read results in the scratch and leave there what they make of them: told to what looks on.

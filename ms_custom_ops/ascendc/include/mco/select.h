@@ -90,11 +90,20 @@ inline void compare_scalar_count(const char* name, Where where, const LocalTenso
   deliver(name, where, lanes, src[uint32_t(done)], left);
   compare_scalar(name, where, bits, lanes, value, mode, 1, UnaryRepeatParams());
   deliver(name, where, dst.template ReinterpretCast<uint8_t>()[uint32_t(done / 8)], bits, (left + 7) / 8);
+  mco_asc_set_mask(~uint64_t(0), ~uint64_t(0));
 }
 
 // The register of compare masks: 16 bytes of the scratch.
 constexpr int64_t kCompareMask = 12 << 10;
 inline LocalTensor<uint8_t> compare_mask() { return scratch<uint8_t>(kCompareMask, 16); }
+template <class T>
+inline T in_compare_mask(const char* name, Where where) {
+  const LocalTensor<uint8_t> mask = compare_mask();
+  tell(name, where, mask, int64_t(sizeof(T)), 0);
+  T value;
+  std::memcpy(&value, mask.mco_at(), sizeof value);
+  return value;
+}
 
 }  // namespace mco_asc
 
@@ -227,12 +236,26 @@ inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const L
 MCO_ASC_SELECT(uint64_t mask)
 MCO_ASC_SELECT(const uint64_t mask[])
 #undef MCO_ASC_SELECT
-// By the register that Compare without a destination wrote.
+// By the register that Compare without a destination, or SetCmpMask, wrote: the bits themselves, or the address of bits
+// that are read on from repeat to repeat.
 template <class T, SELMODE mode = SELMODE::VSEL_CMPMASK_SPR>
 inline void Select(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint8_t repeat,
                    const BinaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::select(where, dst, mco_asc::compare_mask(), src0, src1, mode, mco_asc::Lanes{MCO_ASC_REGISTER, 0, 0, repeat},
-                  p);
+  static_assert(mode != SELMODE::VSEL_TENSOR_SCALAR_MODE,
+                "AscendC::Select: VSEL_TENSOR_SCALAR_MODE with two tensors is not accepted; accepted: VSEL_CMPMASK_SPR, "
+                "VSEL_TENSOR_TENSOR_MODE");
+  LocalTensor<uint8_t> bits = mco_asc::compare_mask();
+  if (mode == SELMODE::VSEL_TENSOR_TENSOR_MODE) {
+    bits = LocalTensor<uint8_t>(mco_asc::in_compare_mask<void*>("Select", where), nullptr, 0);
+  }
+  mco_asc::select(where, dst, bits, src0, src1, mode, mco_asc::Lanes{MCO_ASC_REGISTER, 0, 0, repeat}, p);
+}
+// A tensor and a number, which SetCmpMask was given in the first element of its tensor.
+template <class T, class U>
+inline void Select(const LocalTensor<T>& dst, const LocalTensor<U>& sel, const LocalTensor<T>& src0, uint8_t repeat,
+                   const BinaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {
+  mco_asc::select_scalar(where, dst, sel, src0, mco_asc::in_compare_mask<T>("Select", where),
+                         SELMODE::VSEL_TENSOR_SCALAR_MODE, mco_asc::Lanes{MCO_ASC_REGISTER, 0, 0, repeat}, p);
 }
 
 }  // namespace AscendC

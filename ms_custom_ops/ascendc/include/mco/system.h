@@ -243,6 +243,13 @@ struct mco_asc_block_idx {
   operator int64_t() const { return get_block_idx(); }
 };
 inline constexpr mco_asc_block_idx block_idx{};
+struct mco_asc_block_num {
+  operator int64_t() const { return AscendC::GetBlockNum(); }
+};
+inline constexpr mco_asc_block_num block_num{};
+#ifndef PRELOAD
+#define PRELOAD(lines) AscendC::ICachePreLoad(lines)  // of instructions, as kernels before it had a name
+#endif
 inline int64_t get_block_num() { return AscendC::GetBlockNum(); }
 inline int64_t get_subblockid() { return AscendC::GetSubBlockIdx(); }
 inline int64_t get_subblockdim() { return AscendC::GetSubBlockNum(); }

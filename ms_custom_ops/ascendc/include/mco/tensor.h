@@ -2,6 +2,8 @@
 // Tensors: places in on-chip memory and in GM.
 #pragma once
 
+#include <utility>
+
 #include "mco/types.h"
 
 namespace mco_asc {
@@ -23,6 +25,23 @@ class Address {
  private:
   void* at_;
 };
+
+// What reinterpret_cast stands for in sources that apply it to what GetPhyAddr gives: on the chip that is a number or a
+// pointer, as the version of CANN has it, and both can be cast.
+template <class T>
+constexpr bool is_address = false;
+template <class T>
+constexpr bool is_address<Address<T>> = true;
+template <class To, class From>
+inline To reinterpret(From&& from) {
+  if constexpr (!is_address<std::remove_cv_t<std::remove_reference_t<From>>>) {
+    return reinterpret_cast<To>(std::forward<From>(from));
+  } else if constexpr (std::is_pointer<To>::value) {
+    return from;
+  } else {
+    return static_cast<To>(static_cast<uint64_t>(from));
+  }
+}
 
 inline void* moved(void* at, int64_t bytes) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(at) + uintptr_t(bytes));
