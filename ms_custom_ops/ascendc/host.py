@@ -193,6 +193,8 @@ class HostCall:
         ``outputs``: for each the number of its output in the definition, and the dtype there, for ops without an
         inference of their own; ``shapes``: those the caller gives, instead of the op's inference.
         """
+        if not outputs:
+            return []
         for place, (number, dtype) in enumerate(outputs):
             shape = () if shapes is None else shapes[place]
             self._library.mco_host_output(

@@ -63,10 +63,11 @@ class Launch:
 class AscendcOp:
     """An op of a project. Call it with arrays: ``op(x, y, attribute=...)`` gives new arrays.
 
-    Inputs come in the order of the OpDef, an absent optional one as None; attributes by name. The result is one array,
-    or a tuple where there are several outputs. An output of the same name as an input is a copy of it that the kernel
-    changed; what a kernel writes into an input itself changes that array, where it is C-contiguous. bfloat16 comes as
-    ml_dtypes.bfloat16 or, for inputs that do not take uint16, as its bits in uint16. Outputs start as zeros.
+    Inputs come in the order of the OpDef, an absent optional one as None; attributes by name. The result is one
+    array, or a tuple where there are several outputs or none. An output of the same name as an input is a copy of
+    it that the kernel changed; what a kernel writes into an input itself changes that array, where it is
+    C-contiguous. bfloat16 comes as ml_dtypes.bfloat16 or, for inputs that do not take uint16, as its bits in
+    uint16. Outputs start as zeros.
 
     Raises AscendcError and AscendcBuildError with file and line of the project where its code is at fault, OpDtypeError
     for dtypes that the OpDef does not have.
@@ -314,7 +315,7 @@ class AscendcOp:
         inputs = [contiguous(array) for array in arrays]
         flat = iter(launch.outputs)
         outputs = [self._output(launch, number, inputs, flat) for number in range(len(launch.groups))]
-        if any(array.size for output in outputs for array in _listed(output)):
+        if not outputs or any(array.size for output in outputs for array in _listed(output)):
             sides = {"input": inputs, "output": outputs}
             entries = [None if slot is None else sides[slot[0]][slot[1]] for slot in launch.slots]
             tiling = launch.tiling

@@ -81,6 +81,42 @@ def test_an_output_of_an_input_s_name_is_its_changed_copy(ops) -> None:
     assert (ops["AddInto"](acc, x) == acc + 1).all() and acc[0] == 0
 
 
+NOTHING_OUT = {
+    "op_host/negate_into.cpp": """
+#include "register/op_def_registry.h"
+static ge::graphStatus Tile(gert::TilingContext* context) {
+  context->SetBlockDim(1);
+  return ge::GRAPH_SUCCESS;
+}
+namespace ops {
+class NegateInto : public OpDef {
+ public:
+  explicit NegateInto(const char* name) : OpDef(name) {
+    this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+    this->AICore().SetTiling(Tile).AddConfig("ascend910b");
+  }
+};
+OP_ADD(NegateInto);
+}  // namespace ops
+""",
+    "op_kernel/negate_into.cpp": """
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void negate_into(GM_ADDR x, GM_ADDR workspace, GM_ADDR tiling) {
+  for (int i = 0; i < 3; ++i) ((__gm__ float*)x)[i] *= -1;
+}
+""",
+}
+
+
+def test_an_op_without_outputs_runs_for_what_it_does_to_its_inputs(tmp_path) -> None:
+    for name, text in NOTHING_OUT.items():
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    x = np.array([1, 2, 3], np.float32)
+    assert mco.ascendc.load_project(tmp_path, soc="Ascend910B1")["NegateInto"](x) == ()
+    np.testing.assert_array_equal(x, [-1, -2, -3])
+
+
 def test_tiling_reads_the_values_it_says_it_reads(ops) -> None:
     x = np.arange(6, dtype=np.float32)
     for count in (2, 5):
