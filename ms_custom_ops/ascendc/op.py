@@ -137,11 +137,12 @@ class AscendcOp:
     def __call__(
         self,
         *tensors: Any,
-        out_shapes: Sequence[Sequence[int]] | None = None,
+        out_shapes: Sequence[Any] | None = None,
         _run: Callable[[Launch, Sequence[Array]], Any] | None = None,
         **named: Any,
     ) -> Any:
-        """See the class. ``out_shapes``: for ops without shape inference, one shape for each output."""
+        """See the class. ``out_shapes``: for ops whose shape inference is none or not right, one shape for each output,
+        a list of shapes for a DYNAMIC one."""
         if any(type(item).__module__.startswith("mindspore.") for tensor in tensors for item in _flat(tensor)):
             return importlib.import_module("ms_custom_ops.mindspore.ascendc").call(self, tensors, named)
         arrays = arrays_of(self.name, self.inputs, tensors, named)
@@ -157,7 +158,7 @@ class AscendcOp:
     def check(
         self,
         *tensors: Any,
-        out_shapes: Sequence[Sequence[int]] | None = None,
+        out_shapes: Sequence[Any] | None = None,
         values: bool = False,
         time_limit: float | None = None,
         **named: Any,
@@ -169,7 +170,7 @@ class AscendcOp:
     def profile(
         self,
         *tensors: Any,
-        out_shapes: Sequence[Sequence[int]] | None = None,
+        out_shapes: Sequence[Any] | None = None,
         chip: CostChip | None = None,
         traced_blocks: int = 2,
         traced_slices: int = 100_000,
@@ -201,7 +202,7 @@ class AscendcOp:
         dtypes: Sequence[Sequence[str]],
         attributes: Sequence[Any],
         values: Sequence[Array] = (),
-        out_shapes: Sequence[Sequence[int]] | None = None,
+        out_shapes: Sequence[Any] | None = None,
     ) -> Launch:
         """A call of these shapes and dtypes (for each input the names it may have), None and () where absent; of a
         DYNAMIC input a list of shapes.
@@ -225,7 +226,7 @@ class AscendcOp:
         dtypes: Sequence[Sequence[str]],
         attributes: Sequence[Any],
         values: Sequence[Array],
-        out_shapes: Sequence[Shape] | None,
+        out_shapes: Sequence[Shape | list[Shape]] | None,
     ) -> Launch:
         op = self.definition
         fitting, out_types, in_types = combination(op, self.inputs, self.outputs, dtypes)
@@ -236,13 +237,18 @@ class AscendcOp:
                 call.add_input(number, Tensor(tuple(item), dtype, value))
         call.add_attributes(attributes)
         instances = next((len(shape) for shape in shapes if isinstance(shape, list)), 0)
-        groups = tuple(instances if param.option == DYNAMIC else 0 for param in self.outputs)
+        given = [None] * len(self.outputs) if out_shapes is None else out_shapes
+        groups = tuple(
+            0 if param.option != DYNAMIC else len(shape) if isinstance(shape, list) else instances
+            for param, shape in zip(self.outputs, given, strict=True)
+        )
         owners = [n for n in range(len(out_types)) for _ in range(groups[n] or 1)]
-        inferred = call.infer([(n, out_types[n]) for n in owners], out_shapes)
+        fixed = None if out_shapes is None else [tuple(one) for shape in out_shapes for one in _listed(shape)]
+        inferred = call.infer([(n, out_types[n]) for n in owners], fixed)
         # The kernel is compiled for the combination of the OpDef, whatever its InferDataType says.
-        fixed = [bool(dtype) and not param.listed for dtype, param in zip(out_types, self.outputs, strict=True)]
+        settled = [bool(dtype) and not param.listed for dtype, param in zip(out_types, self.outputs, strict=True)]
         outputs = [
-            (shape, out_types[n] if fixed[n] else dtype) for n, (shape, dtype) in zip(owners, inferred, strict=True)
+            (shape, out_types[n] if settled[n] else dtype) for n, (shape, dtype) in zip(owners, inferred, strict=True)
         ]
         later = not values and any(
             param.reads_values and shape is not None for param, shape in zip(self.inputs, shapes, strict=True)
@@ -358,14 +364,19 @@ class AscendcOp:
         """One value for each attribute of the OpDef, checked, defaults filled in."""
         return attribute_values(self.definition, self.inputs, named)
 
-    def _checked_shapes(self, shapes: Sequence[Sequence[int]]) -> list[Shape]:
-        listed = [tuple(int(size) for size in shape) for shape in shapes]
-        if any(param.option == DYNAMIC for param in self.outputs):
-            raise AscendcError(describe(self.name, "out_shapes", "of DYNAMIC outputs", "outputs of one tensor"))
-        if len(listed) != len(self.outputs) or any(size < 0 for shape in listed for size in shape):
-            accepted = f"a shape for each of {', '.join(p.name for p in self.outputs)}"
-            raise AscendcError(describe(self.name, "out_shapes", str(shapes), accepted))
-        return listed
+    def _checked_shapes(self, shapes: Sequence[Any]) -> list[Shape | list[Shape]]:
+        """One entry for each output, a list of shapes for a DYNAMIC one."""
+        try:
+            listed = [
+                [tuple(map(int, one)) for one in shape] if param.option == DYNAMIC else tuple(map(int, shape))
+                for param, shape in zip(self.outputs, shapes, strict=True)
+            ]
+            if all(size >= 0 for shape in listed for one in _listed(shape) for size in one):
+                return listed
+        except (TypeError, ValueError):
+            pass
+        names = ", ".join(p.name + (" (a list of shapes)" if p.option == DYNAMIC else "") for p in self.outputs)
+        raise AscendcError(describe(self.name, "out_shapes", str(shapes), f"a shape for each of {names}"))
 
 
 def _shapes(entry: Array) -> Shapes:

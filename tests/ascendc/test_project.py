@@ -133,6 +133,21 @@ def test_a_dynamic_input_is_a_list(ops) -> None:
             ops["ScaleAll"](given)
 
 
+def test_shapes_may_be_given_for_lists_too(ops) -> None:
+    xs = [np.arange(n, dtype=np.float32) for n in (6, 4)]
+    ys = ops["ScaleAll"](xs, scale=2.0, out_shapes=[[(2, 3), (4, 1)]])
+    assert [y.shape for y in ys] == [(2, 3), (4, 1)]
+    assert all((y.ravel() == 2 * x).all() for x, y in zip(xs, ys, strict=True))
+    for given in ([(2, 3), (4, 1)], [[(2, -3)]], [], None, 3, [[(2, 3)], [(1,)]]):
+        if given is not None:
+            with pytest.raises(
+                AscendcError, match=r"out_shapes is .*; accepted: a shape for each of y \(a list of sha"
+            ):
+                ops["ScaleAll"](xs, out_shapes=given)
+    with pytest.raises(AscendcError, match=r"out_shapes is \[\(6,\), 2\]; accepted: a shape for each of z"):
+        ops["ScaleAdd"](xs[0], xs[0], out_shapes=[(6,), 2])
+
+
 def test_every_kind_of_attribute_reaches_the_host_functions(ops) -> None:
     op = ops["Lists"]
     for named, shape in (
