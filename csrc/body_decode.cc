@@ -7,6 +7,7 @@
 #include "decode.h"
 #include "instruction.h"
 #include "limits.inc"
+#include "pieces.h"
 #include "straight.h"
 
 namespace mco {
@@ -206,6 +207,7 @@ void read_body(Reader& in, const Strings& strings, Program& p) {
   out.add(What::End, 0);
   p.stream.steps.shrink_to_fit();
   make_straight(p);
+  make_pieces(p);
 }
 
 }  // namespace mco

@@ -59,14 +59,21 @@ void Machine::start(int64_t block, int64_t register_value, const Registers& inpu
   saturate = program.saturate;
   wrap_int = false;
   registers_ = inputs;
+  waiting_.clear();
   has_turn_ = came = false;
   at_ = program.stream.steps.data();
   if (observer_) observer_->on_start(*this);
 }
 
 Outcome Machine::resume() {
+  if (observer_) return observer_->walk(*this);
   Unobserved nobody;
-  return observer_ ? observer_->walk(*this) : walk(*this, nobody);
+  try {
+    return walk(*this, nobody);
+  } catch (...) {
+    catch_up();  // what stands before the failure, with its own
+    throw;
+  }
 }
 
 void Machine::execute(const Instr& in) { in.op->run(*this, reports_ ? unsettled(in) : in); }

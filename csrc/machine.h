@@ -10,6 +10,7 @@
 #include "atomics.h"
 #include "instruction.h"
 #include "observer.h"
+#include "pieces.h"
 #include "program.h"
 #include "simd/kernels.h"
 #include "watch.h"
@@ -138,6 +139,14 @@ class Machine {
   friend class Checker;  // executes steps itself
   friend class Flow;     // executes moves on shadows
 
+  // An instruction with a Waiter: it waits, or is executed.
+  void wait(const Instr& in);
+  uint8_t* far_side(const Instr& in);
+  // Executes what waits.
+  void catch_up() {
+    if (!waiting_.empty()) run_waiting();
+  }
+  void run_waiting();
   void begin_round(const Step& s, int64_t i);
   bool is_true(const Step& s) const;
   void assign(const Step& s);
@@ -180,6 +189,12 @@ class Machine {
   std::vector<int64_t> sizes_;      // of the views, where accesses are reported
   std::vector<Operand> unsettled_;  // operands of the instruction that is observed
   Instr copy_;
+  struct Waiting {
+    const Instr* instr;
+    uint8_t* far;  // of a move, its address in GM
+  };
+  std::vector<Waiting> waiting_;
+  Sequences::Node* sequence_ = nullptr;  // what waits
   int64_t block_ = 0, block_value_ = 0;
 };
 

@@ -25,6 +25,8 @@ class Name {
   const char* text_ = "";
 };
 
+class Sequences;
+
 enum class Kind : uint8_t { Input, Output, Workspace, Local };
 
 struct Buffer {
@@ -71,6 +73,7 @@ struct Program {
   std::vector<uint32_t> inputs, outputs, workspaces, input_scalars;
   std::vector<std::pair<Name, Name>> meta;
   Stream stream;
+  std::shared_ptr<Sequences> sequences;  // null where no instruction waits
 
   std::string location(uint32_t loc) const;
 };

@@ -65,7 +65,8 @@ struct Operand {
 };
 
 struct OpInfo;
-struct Plan;  // what an instruction with constant arguments computed once
+struct Plan;    // what an instruction with constant arguments computed once
+struct Waiter;  // what is known of one that may wait (pieces.h)
 
 struct Instr {
   const OpInfo* op = nullptr;
@@ -76,6 +77,7 @@ struct Instr {
   uint32_t loc = 0;
   uint8_t straight = 0;            // bits of straight.h
   const Instr* partner = nullptr;  // with kLeaves
+  const Waiter* waiter = nullptr;  // null where it may not wait
 };
 
 enum class What : uint8_t {

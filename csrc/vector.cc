@@ -142,6 +142,23 @@ void check_lanes(const Program& p, const Instr& in) { check_all(p, in, accepted_
 
 void check_dup(const Program& p, const Instr& in) { check_all(p, in, bit(kDTypes) - 1); }
 
+bool is_flat_lanes(const Instr& in) { return in.op->run == run_lanes && !is_mixed(in); }
+
+bool reads_dst(const Instr& in) { return in.op->run == run_lanes && reads_dst(in.op->code); }
+
+LaneFn flat_job(Machine& m, const Instr& in, LaneJob& job) {
+  const Plan& p = *in.plan;
+  job = new_job();
+  set_scalar(m, in, job);
+  const int sources = sources_of(in.op->code);
+  if (sources > 0) job.s0 = m.read(in, isa::binary::src0, p.operand[1].lo, p.operand[1].hi);
+  if (sources > 1) job.s1 = m.read(in, isa::binary::src1, p.operand[2].lo, p.operand[2].hi);
+  job.dst = m.write(in, isa::binary::dst, p.operand[0].lo, p.operand[0].hi);
+  job.saturate = m.saturate;
+  job.flat = p.flat;
+  return m.kernels.lane[lane_op(in)][in.tensors[isa::binary::dst].dtype];
+}
+
 void run_lanes(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);

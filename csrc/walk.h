@@ -32,11 +32,15 @@ Outcome walk(Machine& m, O& observer) {
           observer.execute(m, *s);
         } else if constexpr (kObserved) {
           if (observer.executes(m, *s)) m.execute(*s->instr);
+        } else if (s->instr->waiter) {
+          m.wait(*s->instr);
         } else {
+          if (s->what == What::Instr) m.catch_up();
           s->instr->op->run(m, *s->instr);
         }
         break;
       case What::Barrier:
+        if constexpr (!kObserved) m.catch_up();
         if constexpr (kObserved) observer.on_sync(m, *s);
         m.at_ = s + 1;
         return Outcome::AtBarrier;
@@ -57,6 +61,7 @@ Outcome walk(Machine& m, O& observer) {
       case What::Next: {
         Machine::Loop& loop = m.loops_[s->loop.depth];
         m.tick(s->loc);
+        if constexpr (!kObserved) m.catch_up();
         if (++loop.i >= loop.end) break;
         m.begin_round(*s, loop.i);
         if constexpr (kObserved) observer.on_loop(m, *s, loop.i);
@@ -76,6 +81,7 @@ Outcome walk(Machine& m, O& observer) {
         if constexpr (kGuarded) {
           observer.load(m, *s);
         } else {
+          if constexpr (!kObserved) m.catch_up();
           m.load(*s);
         }
         break;
@@ -83,6 +89,7 @@ Outcome walk(Machine& m, O& observer) {
         if constexpr (kGuarded) {
           observer.store(m, *s);
         } else {
+          if constexpr (!kObserved) m.catch_up();
           m.store(*s);
         }
         break;
@@ -92,6 +99,7 @@ Outcome walk(Machine& m, O& observer) {
       case What::Resync:
         break;
       case What::End:
+        if constexpr (!kObserved) m.catch_up();
         m.at_ = s;
         return Outcome::Done;
     }
