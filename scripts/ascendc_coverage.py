@@ -5,8 +5,8 @@
 usage: python scripts/ascendc_coverage.py [--check] [HISTOGRAM.tsv]
 
 HISTOGRAM.tsv has columns kind, api, files_permissive: how many public kernel files use a name. Printed are the share of
-names that are there and the share of uses (files of a name, summed) that they cover. --check writes nothing and exits
-with 1 where the page differs.
+names that are there and the share of uses (files of a name, summed) that they cover, and which of those that are there
+no test calls; exits with the number of these. --check writes nothing and exits with 1 where the page differs.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ CONSTANTS = re.compile(r"\b([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\b")
 OUTSIDE = {"DTYPE_X", "ORIG_DTYPE_X", "__NPU_ARCH__", "__CCE_AICORE__", "assert", "printf", "AICore"}  # of build()
 BY_BUILD = {"__DAV_C220_VEC__", "__DAV_C220_CUBE__", "ASCENDC_CUBE_ONLY", "__CCE_KT_TEST__", "ASCENDC_CPU_DEBUG"}
 USERS_OWN = {"CeilDiv", "QuantMode"}  # kernels define them themselves
+HOST = ROOT / "ms_custom_ops" / "ascendc" / "include_host"
+TESTS = ("tests/ascendc", "tests/faults", "tests/data/ascendc")
 
 
 def names_of(header: Path) -> set[str]:
@@ -80,13 +82,39 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def compare(histogram: Path) -> None:
+def tested() -> set[str]:
+    """Words of the tests' own kernels, host sources and programs, and of tests that write some."""
+    found: set[str] = set()
+    for folder in TESTS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in (".cpp", ".h", ".asc", ".py"):
+                text = re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(), flags=re.S)
+                found |= set(re.findall(r"\b[A-Za-z_]\w*\b", text))
+    return found
+
+
+def untested(rows: list[dict]) -> list[str]:
+    """Names of the rows that no test calls."""
+    words = tested()
+    return [row["api"] for row in rows if row["api"] not in words]
+
+
+def host_names() -> set[str]:
+    """What the headers for host code declare."""
+    text = "\n".join(path.read_text() for path in HOST.rglob("*") if path.suffix in (".h", ".inc"))
+    return set(re.findall(r"\b[A-Za-z_]\w*\b", text))
+
+
+def compare(histogram: Path) -> int:
+    """Prints what the headers have and what of it is tested; the number of names that are there without a test."""
     have = set().union(*all_names().values()) | OUTSIDE | BY_BUILD | USERS_OWN
     text = "\n".join(path.read_text() for path in (INCLUDE / "mco").glob("*.h"))
     methods = set(re.findall(r"\b([A-Z]\w+)\(", text))
     no = refused()
     with histogram.open() as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["kind"] != "host"]
+        both = list(csv.DictReader(file, delimiter="\t"))
+    rows = [row for row in both if row["kind"] != "host"]
+    host = [row for row in both if row["kind"] == "host" and row["api"] in host_names()]
 
     def known(row: dict) -> bool:
         name = row["api"]
@@ -99,6 +127,9 @@ def compare(histogram: Path) -> None:
           f"{sum(map(known, used))} of {len(used)} ({sum(map(known, used)) / len(used):.1%})")  # fmt: skip
     print(f"uses in permissive kernel files: {covered} of {total} ({covered / total:.1%})")
     print("not there:", " ".join(f"{row['api']}({row['files_permissive']})" for row in rows if not known(row)))
+    left = untested([row for row in rows if known(row)] + host)
+    print(f"without a test: {len(left)} of {sum(map(known, rows)) + len(host)}, host names among them:", " ".join(left))
+    return len(left)
 
 
 def main() -> int:
@@ -106,9 +137,7 @@ def main() -> int:
     if "--check" in sys.argv:
         return int(not PAGE.is_file() or PAGE.read_text() != page())
     PAGE.write_text(page())
-    for path in given:
-        compare(Path(path))
-    return 0
+    return sum(compare(Path(path)) for path in given)
 
 
 if __name__ == "__main__":

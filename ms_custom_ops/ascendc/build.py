@@ -59,6 +59,7 @@ def build(
         flags=(
             *chip_flags(chip),
             *_host_flags(chip, texts.values()),
+            *_cores_flag(name, texts[home]),
             *(f"-D{text}" for text in macros),
             *(("-DMCO_ASC_ONE_ENTRY",) if _one_entry(files, texts.values()) else ()),
             *(() if optimize else ("-O0",)),
@@ -67,6 +68,17 @@ def build(
     )
     libraries, cached = compiler.compiled(unit)
     return load(name, libraries, chip, cached=cached, seconds=time.perf_counter() - started)
+
+
+def _cores_flag(entry: str, text: str) -> list[str]:
+    """The cores that the entry is declared for; without, they follow from what it calls."""
+    name = re.sub(r"<.*>$", "", entry, flags=re.S).split("::")[-1].strip()
+    try:
+        cores = rewrite.declared_cores(rewrite.without_comments(text), name)
+    except ValueError as mix:
+        accepted = "__mix__(1, 0), __mix__(0, 1), __mix__(1, 1) or __mix__(1, 2): cube cores, vector cores"
+        raise AscendcBuildError(describe("ascendc.build", f"declaration of {name}", mix, accepted)) from None
+    return [f"-DMCO_ASC_CORES={cores}"] if cores else []
 
 
 def _one_entry(files: Sequence[Path], texts: Iterable[str]) -> bool:

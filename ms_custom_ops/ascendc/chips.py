@@ -18,7 +18,7 @@ def arch(chip: Soc) -> int:
 def chip_flags(chip: Soc) -> list[str]:
     """Definitions that the compiler for the chip makes."""
     npu, aicore = _numbers(chip)
-    return [f"-D__NPU_ARCH__={npu}", f"-D__CCE_AICORE__={aicore}"]
+    return [f"-D__NPU_ARCH__={npu}", f"-D__CCE_AICORE__={aicore}", f"-DMCO_ASC_UB_BYTES={chip.scope_bytes['ub']}"]
 
 
 def scope_bytes(chip: Soc) -> list[int]:

@@ -16,6 +16,9 @@ _SKIP = re.compile(
 _GLOBAL = re.compile(
     r"__global__\s+(?:(?:__\w+__(?:\s*\([^()]*\))?|static|inline|__attribute__\s*\(\(.*?\)\))\s+)*void\s+(\w+)\s*\("
 )
+_QUALIFIER = r"(?:__\w+__(?:\s*\([^()]*\))?|static|inline|__attribute__\s*\(\(.*?\)\))\s+"
+_CORES = re.compile(r"__(vector|cube)__|__mix__\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)")
+_MIXES = {("1", "0"): "MIX_AIC_1_0", ("0", "1"): "MIX_AIV_1_0", ("1", "1"): "MIX_AIC_1_1", ("1", "2"): "MIX_AIC_1_2"}
 _INLINE_GLOBAL = re.compile(
     r"(?:\b(?:inline|__inline__|__force_inline__)\b[^;{}()]*__global__|__global__[^;{}()]*\b(?:inline|__inline__|__force_inline__)\b)"
 )
@@ -39,6 +42,20 @@ def without_comments(text: str) -> str:
 def global_functions(bare: str) -> list[str]:
     """Names of the ``__global__`` functions of a text without comments."""
     return list(dict.fromkeys(_GLOBAL.findall(bare)))
+
+
+def declared_cores(bare: str, name: str) -> str | None:
+    """What a ``__global__`` function says it runs on: ``KERNEL_TYPE_...`` by ``__vector__``, ``__cube__`` or
+    ``__mix__(cube cores, vector cores)``, or None. ValueError for a mix that is none."""
+    head = re.compile(rf"((?:{_QUALIFIER})*)__global__\s+((?:{_QUALIFIER})*)void\s+{re.escape(name)}\s*\(")
+    for found in head.finditer(bare):
+        for kind, cube, vector in _CORES.findall(" ".join(found.groups())):
+            if kind:
+                return {"vector": "KERNEL_TYPE_AIV_ONLY", "cube": "KERNEL_TYPE_AIC_ONLY"}[kind]
+            if (cube, vector) not in _MIXES:
+                raise ValueError(f"__mix__({cube}, {vector})")
+            return f"KERNEL_TYPE_{_MIXES[cube, vector]}"
+    return None
 
 
 def templates(bare: str) -> set[str]:

@@ -86,6 +86,7 @@ MCO_ASC_NEWER(LogicalAnd, "Compares and And")
 MCO_ASC_NEWER(LogicalOr, "Compares and Or")
 MCO_ASC_NEWER(LogicalNot, "Compares")
 MCO_ASC_NEWER(LogicalXor, "Compares and Xor")
+MCO_ASC_NEWER(Where, "Select")
 #undef MCO_ASC_NEWER
 #undef MCO_ASC_ABSENT
 

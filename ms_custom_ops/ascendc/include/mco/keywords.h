@@ -11,6 +11,9 @@
 #ifndef __CCE_AICORE__
 #define __CCE_AICORE__ 220
 #endif
+#ifndef MCO_ASC_UB_BYTES
+#define MCO_ASC_UB_BYTES 196608
+#endif
 #ifndef ASCENDC_CPU_DEBUG
 #define ASCENDC_CPU_DEBUG 1
 #endif

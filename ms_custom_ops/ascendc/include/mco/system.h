@@ -51,7 +51,7 @@ inline int64_t GetTaskRation() { return GetTaskRatio(); }  // as older kernels s
 inline int64_t GetSystemCycle() { return mco_asc_cycles(); }
 inline uint16_t GetDataBlockSizeInBytes() { return 32; }
 inline constexpr uint32_t GetVecLen() { return 256; }
-inline constexpr uint32_t GetUBSizeInBytes() { return 196608; }
+inline constexpr uint32_t GetUBSizeInBytes() { return TOTAL_UB_SIZE; }
 
 // Core types of older kernels.
 enum CoreType { AIV, AIC, MIX };

@@ -277,7 +277,7 @@ constexpr int32_t MAX_REPEAT_TIMES = 255;
 constexpr uint64_t MASK_PLACEHOLDER = 0;
 constexpr uint64_t MASK_PLACEHOLDER_LIST[2] = {0, 0};
 constexpr int32_t REDUCE_MAX_REPEAT = 4095;
-constexpr int32_t TOTAL_UB_SIZE = 196608;
+constexpr int32_t TOTAL_UB_SIZE = MCO_ASC_UB_BYTES;
 constexpr int32_t TOTAL_VEC_LOCAL_SIZE = TOTAL_UB_SIZE - 8192;  // without what library calls use
 constexpr int32_t TOTAL_L1_SIZE = 524288;
 constexpr int32_t TOTAL_L0A_SIZE = 65536;
@@ -372,8 +372,12 @@ extern const uint8_t __start_mco_asc_uses[] __attribute__((weak, visibility("hid
 extern const uint8_t __stop_mco_asc_uses[] __attribute__((weak, visibility("hidden")));
 }
 
-// Cube and vector code in one kernel: one cube core and two vector cores in a block.
+// Cube and vector code in one kernel: one cube core and two vector cores in a block. build() reads off the source what
+// an entry is declared for.
 inline int32_t default_kind() {
+#ifdef MCO_ASC_CORES
+  return int32_t(AscendC::MCO_ASC_CORES);
+#endif
   bool used[3] = {};
   for (const uint8_t* at = __start_mco_asc_uses; at < __stop_mco_asc_uses; ++at) used[*at] = true;
   const bool mixed = used[USES_MATMUL] || (used[USES_CUBE] && used[USES_CORE_TYPE]);

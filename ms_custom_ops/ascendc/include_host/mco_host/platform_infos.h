@@ -207,4 +207,6 @@ class PlatformAscendCManager {
 
 }  // namespace platform_ascendc
 
+using platform_ascendc::NpuArch;
+
 #endif  // MCO_HOST_PLATFORM_INFOS_H_
