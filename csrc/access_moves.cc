@@ -97,12 +97,13 @@ void rows_of_16(const Use& use, int operand, Touched& out) {
 }
 
 void crop(const Use& use, int operand, Touched& out) {
-  constexpr int64_t kRgb888 = 4, kYuv420sp = 0;
-  const int64_t across = use.arg("src_w"), left = use.arg("first_w"), top = use.arg("first_h");
-  const int64_t width = use.arg("width"), height = use.arg("height");
+  constexpr int64_t kRgb888 = 4, kYuv420sp = 0, kCrop = 1;
+  const bool crop = use.arg("functions") & kCrop;
+  const int64_t across = use.arg("src_w"), left = crop ? use.arg("first_w") : 0, top = crop ? use.arg("first_h") : 0;
+  const int64_t width = crop ? use.arg("width") : across, height = use.arg(crop ? "height" : "src_h");
   if (!width || !height) return;
   if (is(use, operand, "dst")) return out.add(0, width * height * kBlockBytes);
-  const int64_t format = use.attr("format");
+  const int64_t format = use.arg("format");
   if (is(use, operand, "src")) {
     const int64_t pixel = format == kRgb888 ? 3 : 1;
     return out.add((top * across + left) * pixel, width * pixel, height, across * pixel);
@@ -140,7 +141,7 @@ void corners(const Use& use, int operand, int64_t proposals, Touched& out) {
 void field(const Use& use, int operand, Touched& out) {
   if (!is(use, operand, use.in.op->name == "vconcat" ? "dst" : "src")) return whole(use, operand, kGroup, out);
   const int64_t size = use.size(operand);
-  out.add(use.attr("field") * size, size, use.arg("repeat") * kGroup, kProposal * size);
+  out.add(use.arg("field") * size, size, use.arg("repeat") * kGroup, kProposal * size);
 }
 
 void sort16(const Use& use, int operand, Touched& out) { whole(use, operand, kGroup * kProposal, out); }
@@ -152,7 +153,7 @@ void sort32(const Use& use, int operand, Touched& out) {
 
 void merge(const Use& use, int operand, Touched& out) {
   static const char* const kLengths[] = {"len0", "len1", "len2", "len3"};
-  const int64_t repeat = use.arg("repeat"), lists = use.attr("lists");
+  const int64_t repeat = use.arg("repeat"), lists = lists_of(use.arg("valid_bit"));
   const int64_t record = use.attr("record") ? kRecordBytes : kProposal * use.size(use.operand("dst"));
   int64_t step = 0;
   for (int i = 0; i < lists; ++i) step += use.arg(kLengths[i]) * record;

@@ -110,6 +110,10 @@ void check_instr(const Program& p, Instr& instr, Chunks* memory);
 int64_t ranged(const Machine& m, const Instr& instr, int index, int64_t value);
 // The same of an argument that must not be negative.
 int64_t ranged_arg(const Machine& m, const Instr& instr, int index);
+// Lists that a valid_bit of vmrgsort has merged; 0: it is none.
+inline int64_t lists_of(int64_t valid_bit) {
+  return valid_bit == 15 ? 4 : valid_bit == 7 ? 3 : valid_bit == 3 ? 2 : valid_bit == 1 ? 1 : 0;
+}
 
 // Error "<op>: <what> is <given>; accepted: <accepted> [file:line]".
 [[noreturn]] void refuse(const Program& p, const Instr& instr, const std::string& what, const std::string& given,

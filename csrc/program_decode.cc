@@ -11,7 +11,7 @@ namespace mco {
 
 namespace {
 
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr size_t kHeaderBytes = 24;
 
 // A count of a table that has a limit.
@@ -49,6 +49,18 @@ void read_scopes(Reader& in, Program& p) {
   }
 }
 
+// The bytes that a buffer starts with: as many as it has.
+void read_table(Reader& in, Buffer& b) {
+  if (b.scope != GM || b.size_bytes <= 0 || uint64_t(b.size_bytes) > in.left()) {
+    fail(
+        "program bytes: buffer %s has a table of %lld bytes in %s; accepted: of as many bytes as a gm buffer of known "
+        "size has, and at most the %zu that are left",
+        b.name.c_str(), (long long)b.size_bytes, kScopeName[b.scope], in.left());
+  }
+  const uint8_t* from = in.bytes(size_t(b.size_bytes));
+  b.table.assign(from, from + b.size_bytes);
+}
+
 Buffer read_buffer(Reader& in, const Strings& strings) {
   Buffer b;
   b.name = Name(in.string(strings));
@@ -72,6 +84,7 @@ Buffer read_buffer(Reader& in, const Strings& strings) {
   for (uint32_t i = 0; i < rank; ++i) b.dims.push_back(in.take<int64_t>());
   b.address = in.take<int64_t>();
   for (uint32_t i = 1; i < copies; ++i) b.copies.push_back(in.take<int64_t>());
+  if (flags & 4) read_table(in, b);
   return b;
 }
 

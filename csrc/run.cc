@@ -96,7 +96,7 @@ void Run::bind(const mco_tensor* tensors, int n) {
     gm_[index] = {static_cast<uint8_t*>(t.data), t.bytes};
     if (input) continue;
     if (std::find(p.inputs.begin(), p.inputs.end(), index) == p.inputs.end()) {
-      initialise(b, gm_[index]);
+      initialise(b, gm_[index], false);
     } else if (fed.base != gm_[index].base) {  // an output that is also an input starts as a copy of it
       if (fed.size != t.bytes) {
         fail("%s: output %s has %lld bytes; accepted: %lld, as the input", p.name.c_str(), b.name.c_str(),
@@ -107,9 +107,11 @@ void Run::bind(const mco_tensor* tensors, int n) {
   }
 }
 
-void Run::initialise(const Buffer& b, View v) const {
-  if (!v.size) return;
-  if (b.kind == Kind::Workspace && b.has_init) {
+void Run::initialise(const Buffer& b, View v, bool workspace) const {
+  if (!v.size || !(workspace || b.atomic_init)) return;
+  if (!b.table.empty()) {
+    std::memcpy(v.base, b.table.data(), size_t(std::min<int64_t>(v.size, int64_t(b.table.size()))));
+  } else if (b.has_init) {
     Value init;
     init.f = b.init_value;
     uint8_t raw[8];
@@ -122,12 +124,11 @@ void Run::initialise(const Buffer& b, View v) const {
 
 void Run::make_workspaces() {
   for (uint32_t index : program_.workspaces) {
-    Buffer b = program_.buffers[index];
-    b.kind = Kind::Workspace;
+    const Buffer& b = program_.buffers[index];
     auto memory = take_workspace(b.size_bytes);
     gm_[index] = {memory->reserve(b.size_bytes), b.size_bytes};
     workspaces_.push_back(std::move(memory));
-    initialise(b, gm_[index]);
+    initialise(b, gm_[index], true);
   }
 }
 

@@ -38,7 +38,7 @@ class Run {
   };
   void bind(const mco_tensor* tensors, int n);
   void make_workspaces();
-  void initialise(const Buffer& b, View v) const;
+  void initialise(const Buffer& b, View v, bool workspace) const;
   void find_blocks();
   void check_barrier_blocks(uint32_t loc) const;
   Seat take_seat();

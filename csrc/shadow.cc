@@ -48,7 +48,7 @@ GmShadow::GmShadow(const Program& p, const std::vector<View>& gm, bool all)
     const Buffer& b = p.buffers[i];
     if (b.scope != GM || (given[i] && !written[i] && !all)) continue;
     marks_[i] = zeros(gm[i].size);
-    const bool held = given[i] || b.atomic_init || b.has_init;
+    const bool held = given[i] || b.atomic_init || b.has_init || !b.table.empty();
     if (!held) std::memset(marks_[i].get(), kNeverWritten, size_t(gm[i].size));
   }
 }

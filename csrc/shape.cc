@@ -10,6 +10,22 @@ namespace mco {
 namespace {
 
 enum Format : int64_t { kYuv420sp = 0, kRgb888 = 4, kYuv400 = 9 };
+enum Function : int64_t { kCrop = 1, kSwap = 4, kPad = 512 };
+
+// Whether two channels of the format are exchanged.
+bool swaps(const Machine& m, const Instr& in, int64_t kind) {
+  constexpr int kRb = isa::load_image::rb_swap, kUv = isa::load_image::uv_swap, kAx = isa::load_image::ax_swap;
+  const int own = kind == kRgb888 ? kRb : kind == kYuv420sp ? kUv : -1;
+  bool on = false;
+  for (const int arg : {kRb, kUv, kAx}) {
+    if (!ranged_arg(m, in, arg)) continue;
+    if (arg != own) {
+      m.refuse(in, format("%s of format %lld", in.op->args[size_t(arg)].name, (long long)kind).c_str(), "1", "0");
+    }
+    on = true;
+  }
+  return on;
+}
 
 }  // namespace
 
@@ -66,14 +82,22 @@ void check_load_image(const Program& p, const Instr& in) {
   need_scope(p, in, isa::load_image::dst, kOnChip);
   need_dtype(p, in, isa::load_image::dst, bit(U8) | bit(F16));
   need_dtype(p, in, isa::load_image::src, bit(U8));
-  if (in.attrs[isa::load_image::format] == kYuv420sp) need_dtype(p, in, isa::load_image::src1, bit(U8));
+  need_dtype(p, in, isa::load_image::src1, bit(U8));
 }
 
 void run_load_image(Machine& m, const Instr& in) {
   const int64_t src_w = ranged_arg(m, in, isa::load_image::src_w), src_h = ranged_arg(m, in, isa::load_image::src_h);
-  const int64_t x0 = ranged_arg(m, in, isa::load_image::first_w), y0 = ranged_arg(m, in, isa::load_image::first_h);
-  const int64_t width = ranged_arg(m, in, isa::load_image::width), height = ranged_arg(m, in, isa::load_image::height);
-  const int64_t kind = in.attrs[isa::load_image::format], swap = in.attrs[isa::load_image::swap] != 0;
+  int64_t x0 = ranged_arg(m, in, isa::load_image::first_w), y0 = ranged_arg(m, in, isa::load_image::first_h);
+  int64_t width = ranged_arg(m, in, isa::load_image::width), height = ranged_arg(m, in, isa::load_image::height);
+  const int64_t kind = m.arg(in, isa::load_image::format), functions = m.arg(in, isa::load_image::functions);
+  if (kind != kYuv420sp && kind != kRgb888 && kind != kYuv400) {
+    m.refuse(in, "format", std::to_string(kind), "0, 4 or 9");
+  }
+  if (functions & ~int64_t(kCrop | kSwap | kPad)) {
+    m.refuse(in, "functions", std::to_string(functions), "sums of 1, 4 and 512");
+  }
+  const int64_t swap = functions & kSwap && swaps(m, in, kind);
+  if (!(functions & kCrop)) x0 = y0 = 0, width = src_w, height = src_h;
   if (x0 + width > src_w) {
     m.refuse(in, "first and width of the crop", std::to_string(x0 + width), format("0 to %lld", (long long)src_w));
   }

@@ -106,7 +106,11 @@ void check_mrgsort(const Program& p, const Instr& in) {
 
 void run_mrgsort(Machine& m, const Instr& in) {
   const DType t = in.tensors[isa::vmrgsort::dst].dtype;
-  const size_t count = size_t(in.attrs[isa::vmrgsort::lists]);
+  static const char* const kAccepted[] = {"1", "1 or 3", "1, 3 or 7", "1, 3, 7 or 15"};
+  const int64_t given = in.attrs[isa::vmrgsort::lists], valid = m.arg(in, isa::vmrgsort::valid_bit);
+  const int64_t wanted = lists_of(valid);
+  if (wanted < 1 || wanted > given) m.refuse(in, "valid_bit", std::to_string(valid), kAccepted[given - 1]);
+  const size_t count = size_t(wanted);
   const bool suspend = in.attrs[isa::vmrgsort::suspend] != 0;
   const int record = in.attrs[isa::vmrgsort::record] ? kRecordBytes : kProposal * kSize[t],
             key = in.attrs[isa::vmrgsort::record] ? 0 : kScore * kSize[t];

@@ -254,7 +254,9 @@ Work work_of(const Machine& m, const Instr& in, const Costs& costs, const Shifts
     w.src = L1;  // no source: as fast as a load
     load_l0(w, chip, m.arg(in, isa::fill::repeat), chip.load2d_latency, chip.load2d_gap);
   } else if (run == run_load_image) {
-    w.bytes = m.arg(in, isa::load_image::width) * m.arg(in, isa::load_image::height) * 3;
+    const bool crop = m.arg(in, isa::load_image::functions) & 1;
+    w.bytes = m.arg(in, crop ? isa::load_image::width : isa::load_image::src_w) *
+              m.arg(in, crop ? isa::load_image::height : isa::load_image::src_h) * 3;
     through_gm(w, chip, false, chip.gm_l1, double(w.bytes));
   } else if (run == run_mmad) {
     product(w, chip, m.arg(in, isa::mmad::m), m.arg(in, isa::mmad::k), m.arg(in, isa::mmad::n), in.tensors[1].size);

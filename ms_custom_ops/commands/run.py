@@ -181,13 +181,14 @@ def command(
     Example:
       ms-custom-ops run kernel.py:double --arg 'float16[1024]' --arg 'float16[1024]' --feed x.npy --out results
     """
+    from ms_custom_ops.engine.addressed import memory_of
     from ms_custom_ops.tik.trace import trace
 
     args, kwargs = split_arguments(arguments)
     program = trace(entry_of(kernel), *args, soc=soc, **kwargs)
     if show_text:
         click.echo(program.text(), nl=False)
-    names = [program.buffers[i].name for i in program.inputs]
+    names = [program.buffers[i].name for i in program.inputs if i != memory_of(program)]
     names += [program.registers[i].name for i in program.input_scalars]
     outputs = _run(program, collect_feed(feeds, names), engine_name)
     click.echo(f"{program.name} on {program.soc}, {engine_name} engine")

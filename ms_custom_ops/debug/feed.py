@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ms_custom_ops.engine.addressed import give_back, lay_out, memory_of
 from ms_custom_ops.engine.reference.memory import POISON
 from ms_custom_ops.errors import TikError, describe
 from ms_custom_ops.program import ir
@@ -41,12 +42,19 @@ class Feed:
         if not isinstance(feed, Mapping):
             raise TikError(describe(api, "feed_dict", type(feed).__name__, "a dict of argument name to array"))
         self.program, self.api = program, api
-        names = [program.buffers[i].name for i in program.inputs]
+        memory = memory_of(program)
+        fed = [i for i in program.inputs if i != memory]
+        names = [program.buffers[i].name for i in fed]
         names += [program.registers[i].name for i in program.input_scalars]
         self._check_names(names, feed)
         written = written_buffers(program)
-        self.given = {i: feed[program.buffers[i].name] for i in program.inputs}
-        self.inputs = [self._input(program.buffers[i], self.given[i], i in written) for i in program.inputs]
+        self.given = {i: feed[program.buffers[i].name] for i in fed}
+        reached: list[np.ndarray] = []
+        if memory is not None:
+            values, laid_out = lay_out(program, [program.buffers[i] for i in fed], list(self.given.values()))
+            self.given = dict(zip(fed, values, strict=True))
+            reached = [laid_out]
+        self.inputs = [self._input(program.buffers[i], self.given[i], i in written) for i in fed] + reached
         self.scalars = [
             self._scalar(program.registers[i], feed[program.registers[i].name]) for i in program.input_scalars
         ]
@@ -55,8 +63,9 @@ class Feed:
 
     def finish(self) -> list[np.ndarray]:
         """The outputs, in order; an output that repeats an input is the array that was given for it."""
+        give_back(self.inputs)
         for index, array in zip(self.program.inputs, self.inputs, strict=True):
-            given = self.given[index]
+            given = self.given.get(index)
             if array is not given and isinstance(given, np.ndarray) and given.flags.writeable:
                 given[...] = array
         return [

@@ -8,6 +8,7 @@ import ctypes
 import numpy as np
 
 from ms_custom_ops.engine import native
+from ms_custom_ops.engine.addressed import give_back
 from ms_custom_ops.engine.findings import Finding, Report
 from ms_custom_ops.program import ir
 
@@ -35,7 +36,9 @@ def run_checked(
     """
     inputs, scalars = native._bind(program, feed)
     outputs = [native._new_output(program, index, inputs) for index in program.outputs]
-    return check_arrays(program, inputs, scalars, outputs, values=values, threads=threads, time_limit=time_limit)
+    report = check_arrays(program, inputs, scalars, outputs, values=values, threads=threads, time_limit=time_limit)
+    give_back(inputs)
+    return report
 
 
 def check_arrays(

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops.config import config
+from ms_custom_ops.engine.addressed import give_back, lay_out, memory_of
 from ms_custom_ops.errors import EngineError, EngineMissingError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, FLOATS, INT_RANGE, SIZE
@@ -238,7 +239,9 @@ def run(
 ) -> list[np.ndarray]:
     """Outputs of ``program``, in its order.
 
-    ``feed``: arrays of the inputs in their order and then numbers for the InputScalars, or a dict of both by name.
+    ``feed``: arrays of the inputs in their order and then numbers for the InputScalars, or a dict of both by name. Of
+    a kernel that moves data at addresses (``TensorAddrList``) a table of addresses is fed as the list of its arrays,
+    which then hold what the kernel has written there.
     An output that is no input is filled with 0xFF bytes first (NaN, or the largest integer), so that one that is not
     written shows. ``threads`` 0 is the number of :func:`set_num_threads`. ``deterministic`` False lets atomic adds of
     different blocks land in any order. ``time_limit``: seconds after which the native engine stops with an EngineError
@@ -262,6 +265,7 @@ def run(
     else:
         options = _options(MODES[mode], threads, deterministic, time_limit)
         _run_native(program, _loaded(program), inputs, scalars, outputs, options)
+    give_back(inputs)
     return outputs
 
 
@@ -273,6 +277,7 @@ def runner(program: ir.Program, feed: Feed, *, threads: int = 0) -> Callable[[],
 
     def once() -> list[np.ndarray]:
         _run_native(program, handle, inputs, scalars, outputs, options)
+        give_back(inputs)
         return outputs
 
     return once
@@ -341,7 +346,8 @@ def _scalar(value: int | float, dtype: str) -> _Scalar:
 
 def _bind(program: ir.Program, feed: Feed) -> tuple[list[np.ndarray], list[int | float]]:
     """Arrays of the inputs and values of the InputScalars, checked."""
-    buffers = [program.buffers[i] for i in program.inputs]
+    memory = memory_of(program)
+    buffers = [program.buffers[i] for i in program.inputs if i != memory]
     registers = [program.registers[i] for i in program.input_scalars]
     names = [b.name for b in buffers] + [r.name for r in registers]
     if isinstance(feed, Mapping):
@@ -361,7 +367,11 @@ def _bind(program: ir.Program, feed: Feed) -> tuple[list[np.ndarray], list[int |
                     f"{len(buffers)} inputs and {len(registers)} input scalars: {names}",
                 )
             )
-    arrays = [_array(program, b, v) for b, v in zip(buffers, values[: len(buffers)], strict=True)]
+    fed, reached = values[: len(buffers)], []
+    if memory is not None:
+        fed, laid_out = lay_out(program, buffers, fed)
+        reached = [laid_out]
+    arrays = [*(_array(program, b, v) for b, v in zip(buffers, fed, strict=True)), *reached]
     return arrays, [_number(program, r, v) for r, v in zip(registers, values[len(buffers) :], strict=True)]
 
 

@@ -152,7 +152,7 @@ def proposals(name: str) -> Call:
         if u.program.split_cores:
             raise u.refuse("chip", u.program.soc, "Ascend310P: this chip sorts records, by vsort32")
         u.need("dst", *FLOAT)
-        more = f", {u.attrs['field']}" if "field" in u.attrs else ""
+        more = f", {u.number('field')}" if "field" in u.args else ""
         return [f"{name}({u.ref('dst')}, {u.ref('src')}, {u.number('repeat')}{more});"]
 
     return call
@@ -162,14 +162,15 @@ def merge(u: Use) -> list[str]:
     """Sorted lists into one."""
     u.need("dst", *FLOAT)
     lists, records = u.attrs["lists"], u.attrs["record"]
-    if lists < 2:
-        raise u.refuse("lists", lists, "2 to 4")
+    valid = u.number("valid_bit")
+    if lists < 2 or valid == "1":
+        raise u.refuse("lists", 1, "2 to 4")
     kind = u.kind("dst")
     sizes = ", ".join(f"uint16_t({u.number(f'len{i}')})" for i in range(4))
     names = u.fresh("lengths"), u.fresh("info")
     u.before.append(f"const uint16_t {names[0]}[4] = {{{sizes}}};")
     stops = "true" if u.attrs["suspend"] else "false"
-    u.before.append(f"const MrgSort4Info {names[1]}({names[0]}, {stops}, {(1 << lists) - 1}, {u.number('repeat')});")
+    u.before.append(f"const MrgSort4Info {names[1]}({names[0]}, {stops}, {valid}, {u.number('repeat')});")
     sources = ", ".join(u.ref(f"src{i if i < lists else 0}", u.dtype("dst")) for i in range(4))
     if u.scope("sr") != ir.SMASK:
         raise u.refuse("sr", f"in {u.scope('sr')}", "the special register")

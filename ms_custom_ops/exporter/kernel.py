@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from ms_custom_ops.errors import ExportError
 from ms_custom_ops.exporter.body import Body
 from ms_custom_ops.exporter.cores import MAILBOX, Parts, parts_of
@@ -19,6 +21,7 @@ from ms_custom_ops.program.cores import CUBE, VECTOR
 from ms_custom_ops.program.dtypes import SIZE
 
 _POSITION = {ir.UB: "VECCALC", ir.L1: "A1", ir.L0A: "A2", ir.L0B: "B2", ir.L0C: "CO1"}
+_MOST_VALUES = 16384  # of one table in the kernel's source
 _ALIGN = 512  # bytes between tensors of the workspace
 _TITLE = {"": "", CUBE: "Cube", VECTOR: "Vector"}
 
@@ -106,12 +109,21 @@ def _entry(cases: dict[int, _Case]) -> list[str]:
     return [*lines, "    }"]
 
 
+def _check_starts(program: ir.Program) -> None:
+    """ExportError for what a kernel of Ascend C does not find in GM as a TIK kernel does."""
+    for b in (program.buffers[i] for i in program.outputs):
+        if b.atomic_init and b.init_value:
+            raise ExportError(f"{program.name}: output {b.name} starts with an init_value other than 0; accepted: 0, "
+                              "which the framework fills it with, or values that the kernel writes")  # fmt: skip
+
+
 class _Case:
     """The functions of one case."""
 
     def __init__(self, case: KernelCase, helpers: set[str]):
         self.case, self.program, self.helpers = case, case.program, helpers
         program = case.program
+        _check_starts(program)
         blocks = program.block_num
         if blocks is None:
             raise ExportError(f"{program.name}: the number of blocks is known only at run time; accepted: known "
@@ -121,10 +133,11 @@ class _Case:
         mixed = len(parts.bodies) == 2
         self.facts = CaseFacts(blocks, size, self._kind(parts), waits=len(parts.waits))
         self.calls: list[str] = []
+        self.constants: dict[str, str] = {}  # by name
         texts = []
         for core, body in parts.bodies.items():
             texts.append(self._function(core, body, parts, mixed))
-        self.text = "\n".join(texts)
+        self.text = "\n".join([*self.constants.values(), *([""] if self.constants else []), *texts])
         self.facts.lines = self.text.count("\n")
 
     def _kind(self, parts: Parts) -> str:
@@ -182,7 +195,9 @@ class _Case:
         lines = []
         filled = [self.program.buffers[i] for i in self.program.workspaces]
         for b in (b for b in filled if b.atomic_init or b.init_value is not None):
-            if core != CUBE:
+            if core != CUBE and isinstance(b.init_value, bytes):
+                lines += self._table(part, b)
+            elif core != CUBE:
                 value = part.writer.text(b.init_value or 0, b.dtype)
                 count = b.size_bytes // SIZE[b.dtype]
                 lines.append(f"    InitGlobalMemory({part.places.tensor(b, b.dtype)}, {count}, {value});")
@@ -190,6 +205,20 @@ class _Case:
             inside = ["if (GetBlockIdx() == 0) {", *lines, "}"] if lines else []
             return [*inside, "PipeBarrier<PIPE_ALL>();", "SyncAll<false>();" if mixed else "SyncAll();"]
         return []
+
+    def _table(self, part: Body, b: ir.Buffer) -> list[str]:
+        """A table of values: constants of the kernel, stored by the scalar unit."""
+        words = np.frombuffer(b.init_value, f"<u{SIZE[b.dtype]}").tolist()
+        if len(words) > _MOST_VALUES:
+            raise ExportError(f"{self.program.name}: init_value of {b.name} is a list of {len(words)} values; "
+                              f"accepted: at most {_MOST_VALUES}, or an input that holds them")  # fmt: skip
+        kind = f"uint{8 * SIZE[b.dtype]}"
+        name = f"{camel(self.case.name)}{camel(b.name)}Values"
+        suffix = "ull" if SIZE[b.dtype] == 8 else "u" if SIZE[b.dtype] == 4 else ""
+        self.constants[name] = f"constexpr {kind}_t {name}[] = {{{', '.join(f'{w}{suffix}' for w in words)}}};"
+        tensor = part.places.tensor(b, kind)
+        return [f"    for (uint32_t i = 0; i < {len(words)}; ++i) {{ {tensor}.SetValue(i, {name}[i]); }}",
+                f"    DataCacheCleanAndInvalid<{kind}_t, CacheLine::ENTIRE_DATA_CACHE>({tensor});"]  # fmt: skip
 
     def _globals(self, part: Body, tensors: dict[int, str], parts: Parts) -> list[str]:
         lines = []

@@ -101,10 +101,14 @@ def snake(name: str) -> str:
 
 
 def check(subject: Subject) -> None:
-    """ExportError for a chip that has no Ascend C, and for tensors whose size is not known."""
+    """ExportError for a chip that has no Ascend C, for tensors whose size is not known, and for data that a kernel
+    reaches by addresses."""
     if subject.family not in CONFIG:
         raise ExportError(f"{subject.name}: chip is {subject.soc}; accepted: a chip of {', '.join(CONFIG)}")
     for case in subject.cases:
+        if ir.MEMORY_META in case.program.meta:
+            raise ExportError(f"{subject.name}: moves at addresses of a TensorAddrList; accepted: arguments of the "
+                              "kernel, one for each tensor")  # fmt: skip
         for tensor in (*case.inputs, *case.outputs):
             if any(d < 0 for d in tensor.shape):
                 raise ExportError(f"{subject.name}: shape of {tensor.name} is {list(tensor.shape)}; accepted: known "

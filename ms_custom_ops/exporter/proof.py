@@ -18,6 +18,7 @@ from ms_custom_ops.cases.data import filled, make_arrays, plain_fill
 from ms_custom_ops.cases.model import PlannedCase
 from ms_custom_ops.compiler import describe_call
 from ms_custom_ops.engine.checked import run_checked
+from ms_custom_ops.engine.reference.memory import fill
 from ms_custom_ops.errors import ExportError
 from ms_custom_ops.exporter.kernel import CaseFacts
 from ms_custom_ops.lower.run import kernel_array
@@ -80,8 +81,8 @@ def prove_kernel(source: Path, entry: str, program: ir.Program, facts: CaseFacts
 def _fresh(buffer: ir.Buffer, like: np.ndarray) -> np.ndarray:
     """An output before a run: what TIK fills it with, else 0xFF bytes."""
     found = np.frombuffer(b"\xff" * like.nbytes, like.dtype).reshape(like.shape).copy()
-    if buffer.atomic_init or buffer.init_value is not None:
-        found[...] = buffer.init_value or 0
+    if buffer.atomic_init:
+        fill(buffer, found.reshape(-1).view(np.uint8))
     return found
 
 

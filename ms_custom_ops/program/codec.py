@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Binary form of a Program, version 2 (little endian), read by the native engine and kept in the cache.
+"""Binary form of a Program, version 3 (little endian), read by the native engine and kept in the cache.
 
 Layout: ``magic "MCOP"``, ``u32 version``, ``u64 payload length``, ``u32 CRC-32 of the payload``, ``u32 0``, payload:
 
 * strings: ``u32 count`` x (``u32 length``, UTF-8 bytes); string 0 is the kernel name, 1 the soc
 * ``u8 flags``: bit 0 saturate, bit 1 split cores; scope sizes: ``u32 count`` x (``u8 scope``, ``i64 bytes``)
 * buffers: ``u32 count`` x (``u32 name, u8 scope, u8 dtype, u8 kind, u8 flags, i64 size_bytes, u32 loc,
-  f64 init_value, u32 rank, u32 copies, i64 dims[rank], i64 addresses[copies]``); flags bit 0 atomic_init, bit 1 has
-  init_value; unknown dims are -1; there is one address per thread of the loops with thread_num around the buffer
+  f64 init_value, u32 rank, u32 copies, i64 dims[rank], i64 addresses[copies], u8 table[size_bytes if bit 2]``); flags
+  bit 0 atomic_init, bit 1 has init_value, bit 2 has a table: the bytes that a GM buffer of known size starts with;
+  unknown dims are -1; there is one address per thread of the loops with thread_num around the buffer
 * registers: ``u32 count`` x (``u32 name, u8 dtype, u8 kind``); kind 0 scalar, 1 loop, 2 input
 * expressions: ``u32 count`` x (``u8 op, u8 dtype, u16 0, u32 a, u32 b, 8 bytes value``); a and b are smaller indices;
   the value is i64 for integer constants and register numbers, f64 for float constants; op numbers are EXPR_OPS;
@@ -36,7 +37,7 @@ from ms_custom_ops.program.expr import BINARY_OPS, UNARY_OPS, Expr, int_dtype_of
 from ms_custom_ops.program.verify import check_limits
 
 MAGIC = b"MCOP"
-VERSION = 2
+VERSION = 3
 EXPR_OPS = ("const", "var", "cast", "bitcast", *UNARY_OPS, *BINARY_OPS)
 _EXPR_CODE = {name: i for i, name in enumerate(EXPR_OPS)}
 _JUMPS = ("break", "continue", "return")
@@ -198,7 +199,10 @@ class _Encoder:
         parts = [struct.pack("<I", len(self.program.buffers))]
         for b in self.program.buffers:
             dims = [d if isinstance(d, int) else -1 for d in b.shape]
-            flags = int(b.atomic_init) | (2 if b.init_value is not None else 0)
+            table = b.init_value if isinstance(b.init_value, bytes) else b""
+            if table and len(table) != b.size_bytes:
+                raise EngineError(f"program: tensor {b.name} has {b.size_bytes} bytes and a table of {len(table)}")
+            flags = int(b.atomic_init) | (0 if b.init_value is None else 4 if table else 2)
             for value in (b.size_bytes, *dims, *b.addresses):
                 self.number(value, f"a size of tensor {b.name}", b.loc)
             parts.append(
@@ -210,12 +214,13 @@ class _Encoder:
                     flags,
                     b.size_bytes,
                     self.loc(b.loc),
-                    float(b.init_value or 0),
+                    0.0 if table else float(b.init_value or 0),
                     len(dims),
                     len(b.addresses),
                 )
             )
             parts.append(struct.pack(f"<{len(dims) + len(b.addresses)}q", *dims, *b.addresses))
+            parts.append(table)
         return b"".join(parts)
 
     def run(self) -> bytes:
@@ -360,6 +365,9 @@ class _Decoder:
                 f"{limits.RANK}, 1 to {limits.THREADS} copies"
             )
         dims, addresses = self.take(f"{rank}q"), self.take(f"{copies}q")
+        value: float | bytes | None = init if flags & 2 else None
+        if flags & 4:
+            value = self.table(self.strings[name], ir.SCOPES[scope], size)
         return ir.Buffer(
             index,
             self.strings[name],
@@ -370,10 +378,20 @@ class _Decoder:
             addresses[0],
             ir.KINDS[kind],
             bool(flags & 1),
-            init if flags & 2 else None,
+            value,
             loc,
             addresses,
         )
+
+    def table(self, name: str, scope: str, size: int) -> bytes:
+        """The bytes that a buffer starts with."""
+        if scope != ir.GM or not 0 < size <= len(self.raw) - self.at:
+            raise EngineError(
+                f"program bytes: buffer {name} has a table of {size} bytes in {scope}; accepted: of as many bytes as a "
+                f"gm buffer of known size has, and at most the {len(self.raw) - self.at} that are left"
+            )
+        self.at += size
+        return bytes(self.raw[self.at - size : self.at])
 
     def run(self) -> ir.Program:
         for _ in range(self.count()):

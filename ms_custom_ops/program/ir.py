@@ -19,6 +19,7 @@ from ms_custom_ops.program.expr import Expr
 GM, UB, L1, L0A, L0B, L0C, BT, SMASK = "gm", "ub", "l1", "l0a", "l0b", "l0c", "bt", "smask"
 SCOPES = (GM, UB, L1, L0A, L0B, L0C, BT, SMASK)
 KINDS = ("input", "output", "workspace", "local")
+MEMORY_META = "memory"  # key of Program.meta: the number of the last input, which stands for memory behind addresses
 
 
 class Buffer:
@@ -26,8 +27,8 @@ class Buffer:
 
     ``address`` is the byte offset inside the on-chip buffer of its scope (0 for GM). A tensor made inside loops with
     ``thread_num`` exists once per thread: ``addresses`` has the place of every copy, the first is ``address``.
-    ``atomic_init`` says that the framework zeroes the GM buffer before launch, ``init_value`` is the initial content
-    of a workspace.
+    ``atomic_init`` says that the framework fills the GM buffer before launch: with ``init_value``, else with zeros.
+    ``init_value`` is the initial content of a workspace: a number for all elements, or the bytes of all of them.
     """
 
     __slots__ = (

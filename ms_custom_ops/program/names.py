@@ -31,6 +31,7 @@ PIPES = {
 ATOMIC_MODES = {0: None, 1: "float32", 2: "float16", 3: "int16", 4: "int32", 5: "int8", 6: "bfloat16"}
 VECTOR_SCALE, BIAS, ADD, SHORT_SCALE = 1, 2, 4, 8  # "flags" of l0c_out
 YUV420SP, RGB888, YUV400 = 0, 4, 9  # "format" of load_image
+IMAGE_CROP, IMAGE_SWAP, IMAGE_PAD = 1, 4, 512  # its "functions"
 
 VECTOR_BYTES = 256
 BLOCK_BYTES = 32

@@ -19,6 +19,7 @@ from ms_custom_ops.program.cores import core_of
 from ms_custom_ops.program.expr_text import number
 from ms_custom_ops.program.expr_text import write as expression
 from ms_custom_ops.program.isa import ISA
+from ms_custom_ops.program.tables import write as write_table
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _LABEL = re.compile(r"[^\w.<>-]")
@@ -102,7 +103,8 @@ class _Writer:
         if b.atomic_init:
             line += " atomic_init"
         if b.init_value is not None:
-            line += f" init={number(float(b.init_value), 'float32')}"
+            table = isinstance(b.init_value, bytes)
+            line += f" init={write_table(b.init_value, b.dtype) if table else number(float(b.init_value), 'float32')}"
         return line + _raw(b.name, label) + self.place(b.loc)
 
     def place(self, loc: int) -> str:

@@ -15,6 +15,7 @@ from ms_custom_ops.program.dtypes import DTYPES
 from ms_custom_ops.program.expr import Expr, const, var
 from ms_custom_ops.program.expr_text import parse as expression
 from ms_custom_ops.program.isa import ISA
+from ms_custom_ops.program.tables import read as read_table
 from ms_custom_ops.program.text import LISTS
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
@@ -111,7 +112,9 @@ class Parser:
         _one_of("kind", kind, ir.KINDS)
         shape = tuple(-1 if d.strip() == "?" else int(d) for d in dims.split(",")) if dims.strip() else ()
         addresses = tuple(int(a) for a in re.findall(r" at (-?\d+)", copies)) if copies else (int(address or 0),)
-        value = expression(init, self.scalar) if init is not None else None
+        value: Any = None
+        if init is not None:
+            value = read_table(init, dtype) if init.startswith("[") else expression(init, self.scalar)
         buffer = ir.Buffer(
             len(self.program.buffers),
             _name(label, raw),

@@ -70,6 +70,11 @@ def _places(program: ir.Program) -> None:
         where = f"[{program.location(b.loc)}]"
         if b.index != index:
             raise EngineError(f"{program.name}: tensor {b.name} has number {b.index}; accepted: {index} {where}")
+        if isinstance(b.init_value, bytes) and (b.scope != ir.GM or len(b.init_value) != b.size_bytes):
+            raise EngineError(
+                f"{program.name}: tensor {b.name} has a table of {len(b.init_value)} bytes; accepted: as many bytes as "
+                f"it has itself ({b.size_bytes}), in gm {where}"
+            )
         if b.scope == ir.GM:
             continue
         have = program.scope_bytes.get(b.scope, 0)

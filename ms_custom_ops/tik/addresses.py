@@ -1,25 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorAddrList: lists of GM addresses. Addresses are numbers here; a tensor cannot be placed at one."""
+"""TensorAddrList: lists of GM addresses, moves at an address, and tensors that are placed at one.
+
+An address is a place in device memory (:mod:`ms_custom_ops.tik.memory`).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.program.expr import Expr
+from ms_custom_ops.errors import TikError, describe
+from ms_custom_ops.program.dtypes import FLOATS
+from ms_custom_ops.program.expr import Expr, as_expr, binary
+from ms_custom_ops.tik.builder import Builder
+from ms_custom_ops.tik.checks import as_tensor
+from ms_custom_ops.tik.memory import ADDRESS_DTYPE, memory, place
 from ms_custom_ops.tik.tensor import Tensor
-
-ADDRESS_DTYPE = "uint64"
+from ms_custom_ops.where import user_location
 
 
 class AddressValue(Expr):
-    """An address as a number; ``address_of`` is the list it comes from."""
+    """An address: as a number, its value. ``address + n`` and ``address - n`` is the address n elements further on or
+    back, where the dtype is that of the other operand of a move."""
 
-    __slots__ = ("address_of",)
+    __slots__ = ("address_of", "base", "elements", "builder")
 
-    def __init__(self, element: Tensor):
-        register = element.__tik_expr__()
-        super().__init__("var", register.dtype, value=register.value)
-        self.address_of = element.name
+    def __init__(self, builder: Builder, name: str, base: Expr, elements: Any = 0):
+        number = base if elements.__class__ is int and elements == 0 else binary("+", base, elements)
+        super().__init__(number.op, number.dtype, number.a, number.b, number.value)
+        self.builder, self.address_of, self.base, self.elements = builder, name, base, elements
+
+    def _moved(self, op: str, n: Any) -> Any:
+        by = as_expr(n)
+        if by.dtype in FLOATS:
+            what = f"number of elements behind {op}"
+            raise TikError(
+                describe(f"address of {self.address_of}", what, n, "an integer or a Scalar of one"), user_location()
+            )
+        return AddressValue(self.builder, self.address_of, self.base, binary(op, self.elements, n))
+
+    def __add__(self, n: Any) -> Any:
+        return self._moved("+", n)
+
+    def __radd__(self, n: Any) -> Any:
+        return self._moved("+", n)
+
+    def __sub__(self, n: Any) -> Any:
+        return self._moved("-", n)
+
+    def tensor(self, dtype: str) -> Tensor:
+        """What lies there, as an operand of a move whose other side has this dtype."""
+        return Tensor(memory(self.builder), dtype, (1,), (1,), place(self.base, self.elements, dtype), None, True, True)
+
+
+def sides(dst: Any, src: Any, api: str) -> tuple[Tensor, Tensor]:
+    """The operands of a move: tensors, or one of them an address, where elements have the dtype of the other."""
+    if isinstance(dst, AddressValue) and isinstance(src, Tensor):
+        dst = dst.tensor(src.dtype)
+    elif isinstance(src, AddressValue) and isinstance(dst, Tensor):
+        src = src.tensor(dst.dtype)
+    return as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
 
 
 class TensorAddress:
@@ -30,8 +69,9 @@ class TensorAddress:
 
     @property
     def value(self) -> Any:
-        """The address as a uint64 Scalar."""
-        return AddressValue(self._element)
+        """The address: a uint64 number, and an operand of data_move."""
+        storage = self._element.storage
+        return AddressValue(storage.builder, storage.buffer.name, self._element.__tik_expr__())
 
     def set_as(self, value: Any, dst_offset: Any = 0, src_offset: Any = None) -> None:
         """Write the address: a number, Scalar, or another address."""
@@ -40,7 +80,9 @@ class TensorAddress:
 
 
 class TensorAddrList(Tensor):
-    """``size`` addresses in GM or UB: moved like a uint64 tensor, read with ``addresses[i].value``."""
+    """``size`` addresses in GM or UB: moved like a uint64 tensor, read with ``addresses[i].value``. One in GM that
+    BuildCCE lists is fed with a list of arrays, also where it is an output: the addresses are there when the kernel
+    starts."""
 
     __slots__ = ()
 
@@ -60,4 +102,4 @@ class AddressMixin:
         return TensorAddrList(t.storage, t._dtype, t._shape, t.strides, t.offset, t.total)
 
 
-__all__ = ["AddressMixin", "TensorAddrList", "TensorAddress"]
+__all__ = ["AddressMixin", "AddressValue", "TensorAddrList", "TensorAddress"]

@@ -8,6 +8,7 @@ from typing import Any
 
 from ms_custom_ops.errors import TikError, TikScopeError
 from ms_custom_ops.program import ir, limits
+from ms_custom_ops.tik.addresses import TensorAddrList
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.registers import record_atomic_modes
 from ms_custom_ops.tik.scalar import InputScalar
@@ -57,7 +58,16 @@ class BuildMixin:
         b.prologue = []
         program.name = kernel_name
         program.meta = {"kernel": kernel_name}
+        self._leave_out_placed()
         program.inputs = [a.storage.buffer.index for a in (*ins, *table) if isinstance(a, Tensor)]
+        program.inputs += [
+            a.storage.buffer.index
+            for a in outs
+            if isinstance(a, TensorAddrList) and a.storage.buffer.index not in program.inputs
+        ]  # the addresses are there at the start
+        if b.memory is not None:
+            program.inputs.append(b.memory.buffer.index)
+            program.meta[ir.MEMORY_META] = str(b.memory.buffer.index)
         program.outputs = [a.storage.buffer.index for a in outs]
         program.input_scalars = [a.value for a in (*ins, *table) if isinstance(a, InputScalar)]
         program.workspaces = [x.index for x in program.buffers if x.scope == ir.GM and x.kind == "workspace"]
@@ -71,6 +81,15 @@ class BuildMixin:
         if not self.programs:
             self.programs.append(program)
         return self
+
+    def _leave_out_placed(self) -> None:
+        """Tensors at addresses are places of device memory: they have no buffer of their own."""
+        program = self._b.program
+        placed = {id(s.buffer) for s in self._b.frames[0].storages if s.address is not None}
+        if placed:
+            program.buffers[:] = [x for x in program.buffers if id(x) not in placed]
+            for index, buffer in enumerate(program.buffers):
+                buffer.index = index
 
     def _arguments(self, what: str, items: Any) -> list:
         if items is None:
@@ -130,6 +149,10 @@ class BuildMixin:
             raise b.fail(
                 TikError, "BuildCCE", "argument names", f"{', '.join(twice)} more than once", "different names"
             )
+        placed = sorted(a.name for a in (*ins, *outs) if isinstance(a, Tensor) and a.storage.address is not None)
+        if placed:
+            given, accepted = f"{', '.join(placed)}, placed at an address", "tensors with memory of their own"
+            raise b.fail(TikError, "BuildCCE", "inputs and outputs", given, accepted)
         both = sorted(a.name for a in (*ins, *outs) if isinstance(a, Tensor) and a.storage.is_workspace)
         if both:
             raise b.fail(
@@ -142,15 +165,22 @@ class BuildMixin:
         self._check_unlisted(names)
 
     def _keep_constants(self, listed: set[int]) -> None:
-        """A GM tensor with a value of its own that is no argument: a workspace that starts with it."""
+        """A GM tensor with a value of its own that is no argument is a workspace that starts with it; of arguments the
+        framework fills those of atomic adds alone."""
         for storage in self._b.frames[0].storages:
             buffer = storage.buffer
             if buffer.scope == ir.GM and buffer.init_value is not None and id(storage) not in listed:
                 storage.is_workspace, buffer.kind = True, "workspace"
+            elif buffer.scope == ir.GM and id(storage) in listed and not buffer.atomic_init:
+                buffer.init_value = None  # the caller's memory is as it is
 
     def _check_unlisted(self, names: dict[int, str]) -> None:
         b = self._b
-        lost = [s for s in b.frames[0].storages if s.buffer.scope == ir.GM and s.used and id(s.buffer) not in names]
+        lost = [
+            s
+            for s in b.frames[0].storages
+            if s.buffer.scope == ir.GM and s.used and s.address is None and id(s.buffer) not in names
+        ]
         if lost:
             raise b.fail(
                 TikError,

@@ -31,7 +31,7 @@ _internal_codes: dict[int, CodeType] = {}
 class Storage:
     """A tensor's memory while tracing: the IR buffer, and whether its scope is still open."""
 
-    __slots__ = ("builder", "buffer", "alive", "used", "is_workspace", "reserved", "location")
+    __slots__ = ("builder", "buffer", "alive", "used", "is_workspace", "reserved", "location", "address")
 
     def __init__(self, builder: Builder, buffer: ir.Buffer, reserved: int, location: str | None):
         self.builder = builder
@@ -41,6 +41,7 @@ class Storage:
         self.is_workspace = False
         self.reserved = reserved
         self.location = location
+        self.address: Expr | None = None  # of a GM tensor that is placed at an address
 
 
 class Chain:
@@ -118,6 +119,7 @@ class Builder:
         self.plans: dict[tuple, Any] = {}
         self.cmpmask: Any = None
         self.special: Any = None  # buffer of the special registers, see special.py
+        self.memory: Storage | None = None  # device memory that addresses lead into, see memory.py
         self.prologue: list = []  # statements before the body: start values of modes
         self.modes: dict[str, int] = {}
         self.h_work: Any = None  # UB that the h_ methods work in, see h_views.py
@@ -222,7 +224,7 @@ class Builder:
         if not self.dead:
             if start + reserved > self.capacity[scope]:
                 raise self._over_capacity(storage, start)
-            buffer.index = self._next_tensor(name)
+            buffer.index = self.next_tensor(name)
             self.program.buffers.append(buffer)
             self.pointers[scope] = max(self.pointers[scope], start + reserved)
             self.live[scope].append(storage)
@@ -240,7 +242,7 @@ class Builder:
         buffer = ir.Buffer(-1, name, scope, dtype, shape, free, start, "local", loc=loc)
         storage = Storage(self, buffer, 0, user_location() if self.dead == 0 else None)
         if not self.dead:
-            buffer.index = self._next_tensor(name)
+            buffer.index = self.next_tensor(name)
             self.program.buffers.append(buffer)
             self.pointers[_BEHIND + scope] = start + free
             self.program.scope_bytes[scope] = max(self.program.scope_bytes[scope], start + free)
@@ -249,7 +251,8 @@ class Builder:
         self.frames[-1].storages.append(storage)
         return storage
 
-    def _next_tensor(self, name: str) -> int:
+    def next_tensor(self, name: str) -> int:
+        """Number of the next buffer of the Program."""
         number = len(self.program.buffers)
         if number >= limits.TENSORS:
             raise self.fail(TikError, f"Tensor {name}", "number of tensors", number + 1, f"at most {limits.TENSORS}")
@@ -287,7 +290,7 @@ class Builder:
 
     def global_buffer(self, name: str, dtype: str, shape: tuple, size_bytes: int, loc: int) -> Storage:
         """Storage of a GM tensor; its kind (input, output, workspace) is set by BuildCCE."""
-        buffer = ir.Buffer(self._next_tensor(name), name, ir.GM, dtype, shape, size_bytes, 0, "input", loc=loc)
+        buffer = ir.Buffer(self.next_tensor(name), name, ir.GM, dtype, shape, size_bytes, 0, "input", loc=loc)
         self.program.buffers.append(buffer)
         storage = Storage(self, buffer, 0, user_location())
         self.frames[-1].storages.append(storage)

@@ -150,8 +150,8 @@ def as_tensor(value: Any, api: str, name: str) -> Tensor:
     source = getattr(value, "address_of", None)
     if source is not None:
         raise TikSupportError(
-            f"{api}: {name} is an address of TensorAddrList {source}; accepted: a Tensor (the engines run on arrays, "
-            "which have no device addresses)",
+            f"{api}: {name} is an address of TensorAddrList {source}; accepted: a Tensor (data_move, tensor_mov and "
+            "data_move_pad take an address on one side; tensor.set_address_value places a GM tensor at it)",
             user_location(),
         )
     raise TikError(describe(api, name, type(value).__name__, "a Tensor"), user_location())

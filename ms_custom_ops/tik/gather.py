@@ -8,6 +8,7 @@ from typing import Any
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import binary, cast, const
 from ms_custom_ops.program.isa import BLOCK_BYTES, VECTOR_BYTES
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
@@ -219,17 +220,28 @@ class GatherMixin:
         dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
         count = ranged(mask, api, "mask", 1, 2**32 - 1)
         strides = [ranged(v, api, f"{n}_blk_stride", 0, _HALF) for v, n in zip(blks, ("dst", "src"), strict=True)]
-        if not known(count, *strides):
-            raise b.fail(
-                TikError, api, "mask and block strides in counter mode", "known only at run time", "Python ints"
-            )
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         lanes = VECTOR_BYTES // SIZE[dst.dtype]
+        if not known(count, *strides):
+            self._copy_later(count, lanes, (dst, src), repeat_times, strides, reps)
+            return
         for first in range(0, count, lanes):
             # 8 blocks further on, each operand by its own block stride.
             step = [first // lanes * _BLOCKS * s * BLOCK_BYTES // SIZE[dst.dtype] for s in strides]
             pair = tuple(t.shifted(s) if s else t for t, s in zip((dst, src), step, strict=True))
             emit_vector(b, _COPY, min(lanes, count - first), pair, repeat_times, blks, reps)
+
+    def _copy_later(self, count: Any, lanes: int, pair: Any, repeat: Any, strides: list[Any], reps: Any) -> None:
+        """vcopy of a number of elements, or with block strides, known only at run time."""
+        b = self._b
+        per_block = BLOCK_BYTES // SIZE[pair[0].dtype]
+        pieces = -(-count // lanes) if known(count) else binary("/", cast(count, "int64") + (lanes - 1), lanes)
+        with self.for_range(0, pieces) as piece:  # type: ignore[attr-defined]
+            first = binary("*", piece, const(lanes, "int64"))
+            step = [binary("*", binary("*", piece, const(_BLOCKS * per_block, "int64")), s) for s in strides]
+            operands = tuple(t.shifted(s) for t, s in zip(pair, step, strict=True))
+            part = binary("min", binary("-", count, first), lanes)
+            emit_vector(b, _COPY, part, operands, repeat, tuple(strides), reps)
 
     def vpadding(
         self,

@@ -6,8 +6,6 @@ from __future__ import annotations
 import contextvars
 from typing import Any
 
-import numpy as np
-
 from ms_custom_ops.errors import TikError, TikScopeError, TikSupportError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, SIZE
@@ -35,6 +33,7 @@ from ms_custom_ops.tik.h_select import HSelectMixin
 from ms_custom_ops.tik.high_precision import HighPrecisionMixin
 from ms_custom_ops.tik.high_precision_half import HalfPrecisionMixin
 from ms_custom_ops.tik.img2col import Img2colMixin
+from ms_custom_ops.tik.initial import initial_value
 from ms_custom_ops.tik.l0c import L0cMixin
 from ms_custom_ops.tik.move import MoveMixin
 from ms_custom_ops.tik.move_shaped import ShapedMoveMixin
@@ -58,8 +57,6 @@ from ms_custom_ops.tik.sort import SortMixin
 from ms_custom_ops.tik.system import SystemMixin
 from ms_custom_ops.tik.tensor import Tensor, contiguous_strides, product
 from ms_custom_ops.where import user_location
-
-MAX_INIT_ELEMENTS = 256 * 1024
 
 NOT_BUILT: frozenset[str] = frozenset()  # public methods that are missing: refused by name when called
 
@@ -153,9 +150,12 @@ class Tik(
         is_global_tensor=False,
         start_addr=None,
     ):
-        """A tensor. GM tensors become kernel arguments or workspaces; local ones live until their scope
-        ends. A local tensor with a shape known only at run time has ``max_mem_size`` bytes; without it, it may
-        take what is free of its buffer, which is checked while the kernel runs."""
+        """A tensor. GM tensors become kernel arguments or workspaces; local ones live until their scope ends.
+
+        A local tensor with a shape known only at run time has ``max_mem_size`` bytes; without it, it may take what is
+        free of its buffer, which is checked while the kernel runs. A GM tensor with ``init_value`` (a number, or a
+        list, tuple or array of the values of all elements) that BuildCCE does not list is a workspace that starts with
+        it; an output that is made with ``is_atomic_add`` as well starts with it, too."""
         b = self._b
         api = f"Tensor {name}"
         if dtype not in DTYPES:
@@ -167,7 +167,7 @@ class Tik(
         size, total = self._bytes(api, dtype, dims, kind, max_mem_size)
         static = tuple(d if d.__class__ is int else -1 for d in dims)
         if kind == ir.GM:
-            storage = self._global(api, name, dtype, dims, static, size, is_workspace, is_atomic_add, init_value)
+            storage = self._global(api, name, dtype, static, size, is_workspace, is_atomic_add, init_value)
         else:
             for what, given in (
                 ("is_workspace", is_workspace),
@@ -222,7 +222,6 @@ class Tik(
         api: str,
         name: str,
         dtype: str,
-        dims: tuple,
         static: tuple,
         size: int,
         is_workspace: bool,
@@ -236,22 +235,11 @@ class Tik(
                 "for_range, if_scope and new_stmt_scope",
                 user_location(),
             )
-        if init_value is not None and not isinstance(init_value, (bool, int, float, np.number)):
-            given = f"a {type(init_value).__name__}"
-            accepted = "one number for all elements (values that differ: an input of the kernel)"
-            raise b.fail(TikError, api, "init_value", given, accepted)
-        if init_value is not None and (size < 0 or product(dims) > MAX_INIT_ELEMENTS):
-            raise b.fail(
-                TikError,
-                api,
-                "init_value for a shape",
-                f"{list(static)}",
-                f"static shapes of at most {MAX_INIT_ELEMENTS} elements",
-            )
+        value = initial_value(b, api, init_value, dtype, static)
         storage = b.global_buffer(name, dtype, static, size, b.loc())
         storage.is_workspace = bool(is_workspace)
         storage.buffer.atomic_init = bool(is_atomic_add)
-        storage.buffer.init_value = init_value
+        storage.buffer.init_value = value
         if is_workspace:
             storage.buffer.kind = "workspace"
         return storage

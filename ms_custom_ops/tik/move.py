@@ -8,8 +8,9 @@ from typing import Any
 from ms_custom_ops.errors import TikError, TikSupportError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.isa import BLOCK_BYTES
+from ms_custom_ops.tik.addresses import sides
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, check_apart, check_extent, check_start, ranged
+from ms_custom_ops.tik.checks import check_apart, check_extent, check_start, ranged
 from ms_custom_ops.tik.l0c import BLOCK_MODES
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.where import user_location
@@ -136,7 +137,7 @@ class MoveMixin:
             )
         if sid_store_mode not in (0, 1, 2):
             raise b.fail(TikError, api, "sid_store_mode", sid_store_mode, "0, 1, 2")
-        dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
+        dst, src = sides(dst, src, api)
         on_l0c = ir.L0C in (dst.storage.buffer.scope, src.storage.buffer.scope)
         if on_l0c and block_mode == "":
             route = f"{src.storage.buffer.scope}->{dst.storage.buffer.scope}"
@@ -163,7 +164,7 @@ class MoveMixin:
     ) -> None:
         b = self._b
         if dst.__class__ is not Tensor or src.__class__ is not Tensor:
-            dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
+            dst, src = sides(dst, src, api)
         ranged(sid, api, "sid", 0, 15)
         nburst = ranged(nburst, api, "nburst", 1, MAX_BURSTS)
         burst = ranged(burst, api, "burst", 1, MAX_BURST)

@@ -10,6 +10,7 @@ from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.isa import BLOCK_BYTES
 from ms_custom_ops.soc.support import SHORT, require
+from ms_custom_ops.tik.addresses import sides
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
     as_tensor,
@@ -40,7 +41,7 @@ class ShapedMoveMixin:
         if b.dead:
             return
         api = "data_move_pad"
-        dst, src = as_tensor(dst, api, "dst"), as_tensor(src, api, "src")
+        dst, src = sides(dst, src, api)
         check_same_dtype(b, api, dst, src)
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         check_scope(b, dst, api, "dst", (ir.GM, ir.UB))

@@ -8,7 +8,7 @@ from typing import Any
 from ms_custom_ops.errors import TikError, TikSupportError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
-from ms_custom_ops.program.expr import binary, const
+from ms_custom_ops.program.expr import const
 from ms_custom_ops.program.isa import BLOCK_BYTES, VECTOR_BYTES
 from ms_custom_ops.soc.support import SHORT, codes, require, unsupported
 from ms_custom_ops.tik.builder import Builder
@@ -58,11 +58,7 @@ class ProposalMixin:
         names = ("src", "dst") if api == "vextract" else ("dst", "src")
         check_operand(b, wide, api, names[0], r * GROUP * PROPOSAL * size if known(r) else None)
         check_operand(b, narrow, api, names[1], r * GROUP * size if known(r) else None)
-        refs, loc = (dst.ref(), src.ref()), b.loc()
-        for n in [field] if known(field) else range(top + 1):
-            instr = ir.Instr(api, refs, (r,), (n,), loc)
-            # A field known only at run time: the instruction of each, the one that is asked for runs.
-            b.body.append(instr if known(field) else ir.If(binary("==", field, n), [instr], [], loc))
+        b.body.append(ir.Instr(api, (dst.ref(), src.ref()), (r, field), (), b.loc()))
 
     def _boxes(self, api: str, instruction: str, *operands: Any) -> list[Tensor]:
         b = self._b

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ms_custom_ops.errors import TikError, TikOverflowError
+from ms_custom_ops.errors import TikOverflowError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
-from ms_custom_ops.program.expr import binary, cast, const
+from ms_custom_ops.program.expr import Expr, as_expr, binary, cast, const
 from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, MASK_COUNTER, VECTOR_BYTES
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
@@ -38,6 +38,9 @@ _HALF = 65535
 _RAW = {2: "uint16", 4: "uint32"}
 _MAX_INDEXED = {"float16": 511, "float32": 4095, "int16": 255}
 _MAX_REDUCE = 4095
+_WORD = 64  # lanes of a mask word
+_EVEN = 0x5555555555555555
+_LATER_LEVELS = 4  # passes behind the first: 65536 pairs become one
 
 
 class ReduceAllMixin:
@@ -60,8 +63,6 @@ class ReduceAllMixin:
         r = ranged(repeat, api, "repeat_times", 1, limit)
         rep = ranged(src_rep, api, "src_rep_stride", 0, _HALF)
         known = r.__class__ is int and rep.__class__ is int
-        if not known and op != "vcadd":
-            raise b.fail(TikError, api, "repeat_times and src_rep_stride", "known only at run time", "Python ints")
         for t, n in ((dst, "dst"), (src, "src"), (work, "work_tensor")):
             check_scope(b, t, api, n, VECTOR_SCOPES)
             check_start(t, api, n, size if n == "dst" and b.family not in ("310", "910A") else None)
@@ -156,6 +157,9 @@ class ReduceAllMixin:
             api, op, mask, dst, src, work, repeat, src_rep, _MAX_INDEXED if with_index else None
         )
         check_extent(dst, (2 if with_index else 1) * size, api, "dst")
+        if r.__class__ is not int or rep.__class__ is not int:
+            self._reduce_extreme_later(op, dst, src, work, m, r, rep, size, lanes, with_index)
+            return
         levels = [0]  # start of each pass in work_tensor, in elements
         pairs = [r]
         while pairs[-1] > 1:
@@ -192,8 +196,62 @@ class ReduceAllMixin:
                     )
         self._store_extreme(dst, work, levels, lanes, size, with_index, loc)
 
+    def _reduce_extreme_later(
+        self,
+        op: str,
+        dst: Tensor,
+        src: Tensor,
+        work: Tensor,
+        m: Mask,
+        r: Any,
+        rep: Any,
+        size: int,
+        lanes: int,
+        with_index: bool,
+    ) -> None:
+        """The same passes over a number of repeats known only at run time: how many there are is decided then, and of
+        none dst is left alone."""
+        b = self._b
+        loc = b.loc()
+
+        def fixed(value: Any) -> Expr:
+            register = b.temporary("int32")
+            b.body.append(ir.Assign(register.value, cast(as_expr(value), "int32"), loc))
+            return register
+
+        def emit(at: Any, inp: Tensor, start: Any, mask: tuple, kind: int, times: Any, stride: Any) -> None:
+            with self.for_range(0, binary("/", times + (MAX_REPEAT - 1), MAX_REPEAT)) as piece:  # type: ignore[attr-defined]
+                first = binary("*", piece, const(MAX_REPEAT, "int64"))
+                count = binary("min", binary("-", times, first), MAX_REPEAT)
+                source = binary("/", binary("*", first, stride), size)
+                refs = (_at(work, at + binary("*", first, 2)), _at(inp, start + source))
+                b.body.append(ir.Instr(op, refs, (*mask, count, 2 * size, BLOCK_BYTES, stride), (kind, 0), loc))
+
+        def later(levels: list[Any], pairs: Expr) -> None:
+            if len(levels) > _LATER_LEVELS:  # more repeats than that have no room in a work tensor
+                self._store_extreme(dst, work, levels, lanes, size, with_index, loc)
+                return
+            with self.if_scope(binary(">", pairs, 1)):  # type: ignore[attr-defined]
+                block = BLOCK_BYTES // size
+                start = fixed(levels[-1] + binary("/", pairs * 2 + (block - 1), block) * block)
+                whole, tail = fixed(binary("/", pairs * 2, lanes)), fixed(binary("%", pairs * 2, lanes))
+                even = (_EVEN, _EVEN if lanes > _WORD else 0)
+                emit(start, work, levels[-1], even, MASK_BITS, whole, VECTOR_BYTES)
+                with self.if_scope(binary(">", tail, 0)):  # type: ignore[attr-defined]
+                    refs = (_at(work, start + whole * 2), _at(work, levels[-1] + whole * lanes))
+                    args = (*_even_below(tail, lanes), 1, 2 * size, BLOCK_BYTES, VECTOR_BYTES)
+                    b.body.append(ir.Instr(op, refs, args, (MASK_BITS, 0), loc))
+                later([*levels, start], fixed(whole + binary("min", tail, 1)))
+            with self.else_scope():  # type: ignore[attr-defined]
+                self._store_extreme(dst, work, levels, lanes, size, with_index, loc)
+
+        repeats = fixed(r)
+        with self.if_scope(binary(">", repeats, 0)):  # type: ignore[attr-defined]
+            emit(0, src, 0, (m.low, m.high), m.kind, repeats, rep)
+            later([0], repeats)
+
     def _store_extreme(
-        self, dst: Tensor, work: Tensor, levels: list[int], lanes: int, size: int, with_index: bool, loc: int
+        self, dst: Tensor, work: Tensor, levels: list[Any], lanes: int, size: int, with_index: bool, loc: int
     ) -> None:
         """Copy the value out and follow the lane numbers back through the passes to the index."""
         b = self._b
@@ -228,6 +286,16 @@ class ReduceAllMixin:
                 f"elements given {left // size}",
                 user_location(),
             )
+
+
+def _even_below(tail: Expr, lanes: int) -> tuple[Any, Any]:
+    """Mask words of the even lanes below ``tail``, an even number from 2 to ``lanes`` - 2."""
+    even, wide = const(_EVEN, "uint64"), cast(tail, "uint64")
+    if lanes <= _WORD:
+        return binary(">>", even, binary("-", const(_WORD, "uint64"), wide)), 0
+    low = binary(">>", even, binary("-", const(_WORD, "uint64"), binary("min", wide, const(_WORD, "uint64"))))
+    beyond = binary("-", binary("max", wide, const(_WORD, "uint64")), const(_WORD, "uint64"))
+    return low, binary(">>", binary(">>", even, binary("-", const(_WORD - 2, "uint64"), beyond)), const(2, "uint64"))
 
 
 def _at(tensor: Tensor, elements: Any, dtype: str | None = None) -> ir.Ref:

@@ -10,6 +10,7 @@ from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.expr import Expr
 from ms_custom_ops.program.isa import BLOCK_BYTES
+from ms_custom_ops.program.names import IMAGE_CROP, IMAGE_PAD, IMAGE_SWAP
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import (
@@ -20,12 +21,14 @@ from ms_custom_ops.tik.checks import (
     check_scope,
     check_start,
     flag,
+    number,
     ranged,
 )
 from ms_custom_ops.tik.tensor import Tensor
 
 MAX_SIDE = 4095
 SMASK_BLOCKS = 8
+_FUNCTIONS = "sums of 1 (crop), 4 (swap) and 512 (padding of channels)"
 # input_format numbers of the public documents: name, bytes of a pixel in src0.
 IMAGE_FORMATS = {0: ("YUV420SP_U8", 1), 4: ("RGB888_U8", 3), 9: ("YUV400_U8", 1)}
 
@@ -102,75 +105,102 @@ class ShapeMixin:
         raw_info,
         sid,
     ):
-        """A crop of an image in GM to L1 [H, W, C0] (uint8: C0 32; float16, by value: C0 16; further channels 0).
+        """An image in GM to L1 [H, W, C0] (uint8: C0 32; float16, by value: C0 16; further channels 0).
 
-        ``input_format`` 0 YUV420SP_U8 (src0 Y, src1 UV), 4 RGB888_U8, 9 YUV400_U8. ``src_info``:
-        ``src_horizontal_size``, ``src_vertical_size``; ``crop_info``: ``dst_horizontal_size``,
-        ``dst_vertical_size``, ``crop_horizontal_start``, ``crop_vertical_start`` (None: the whole image);
-        ``swap_list`` [rb_swap, uv_swap, ax_swap]. Every other function must be None or off, ``function_switch`` 0.
+        ``input_format`` 0 YUV420SP_U8 (src0 Y, src1 UV, None: behind Y), 4 RGB888_U8, 9 YUV400_U8. ``function_switch``
+        is a sum of 1 (crop), 4 (swap of channels) and 512 (padding of channels, with zeros); 0 or None: what
+        ``crop_info`` and ``swap_list`` ask for. ``src_info``: ``src_horizontal_size``, ``src_vertical_size``;
+        ``crop_info``: ``dst_horizontal_size``, ``dst_vertical_size``, ``crop_horizontal_start``,
+        ``crop_vertical_start``; ``swap_list`` [rb_swap, uv_swap, ax_swap]. All of them may be Scalars, which are
+        checked while the kernel runs. The data of other functions is not read: a ``function_switch`` that asks for one
+        is refused, and so is a ``flip_mode``.
         """
         b, api = self._b, "load_image"
         if b.dead:
             return
+        kind = number(input_format, api, "input_format")
+        if kind.__class__ is int and kind not in IMAGE_FORMATS:
+            names = ", ".join(f"{k} ({n})" for k, (n, _) in IMAGE_FORMATS.items())
+            raise b.fail(TikSupportError, api, "input_format", kind, names)
+        functions = self._image_functions(api, function_switch, crop_info, swap_list)
         off = {
-            "function_switch": function_switch,
             "pre_clip_info": pre_clip_info,
             "csc_info": csc_info,
             "scf_info": scf_info,
             "post_clip_info": post_clip_info,
             "dtc_info": dtc_info,
-            "flip_mode": flip_mode,
             "channel_pad_info": channel_pad_info,
             "area_pad_info": area_pad_info,
             "stretch_info": stretch_info,
             "raw_info": raw_info,
         }
-        for name, value in (*off.items(), ("input_format", input_format)):
-            if isinstance(value, Expr):
-                raise b.fail(TikSupportError, api, name, "known only at run time", "a value known while tracing")
-        for name, value in off.items():
-            if value not in (None, 0, False, {}, []):
-                raise b.fail(TikSupportError, api, name, value, "None or 0 (crop and swap alone are supported)")
-        if input_format not in IMAGE_FORMATS:
-            names = ", ".join(f"{k} ({n})" for k, (n, _) in IMAGE_FORMATS.items())
-            raise b.fail(TikSupportError, api, "input_format", input_format, names)
+        if function_switch is None or not isinstance(function_switch, Expr) and not function_switch:
+            for name, value in off.items():  # nothing else says that it is off
+                if value not in (None, 0, False, {}, []):
+                    raise b.fail(TikSupportError, api, name, value, "None or 0 (crop and swap alone are supported)")
+        flip = number(0 if flip_mode is None else flip_mode, api, "flip_mode")
+        if flip.__class__ is not int or flip:
+            raise b.fail(TikSupportError, api, "flip_mode", flip_mode, "0")
         ranged(sid, api, "sid", 0, 15)
         dst, src0 = as_tensor(dst, api, "dst"), as_tensor(src0, api, "src0")
-        src1 = as_tensor(src1, api, "src1") if input_format == 0 else src0
         require(b, api, api, SHORT[dst.dtype], dst.dtype)
         check_scope(b, dst, api, "dst", (ir.L1,))
         check_start(dst, api, "dst")
+        window = self._image_window(api, kind, src_info, crop_info)
+        src1 = self._image_pairs(api, kind, src0, src1, window)
         for t, name in ((src0, "src0"), (src1, "src1")):
             check_scope(b, t, api, name, (ir.GM,))
             if t.dtype != "uint8":
                 raise b.fail(TikError, api, f"dtype of {name}", t.dtype, "uint8")
-        window = self._image_window(api, input_format, src_info, crop_info)
-        self._image_extents(api, dst, src0, src1, input_format, window)
-        swap = self._image_swap(api, input_format, swap_list)
-        b.body.append(ir.Instr(api, (dst.ref(), src0.ref(), src1.ref()), window, (input_format, swap), b.loc()))
+        swaps = self._image_swaps(api, kind, swap_list)
+        known = [v for v in (kind, functions) if v.__class__ is int]
+        if len(known) == 2:
+            self._image_extents(api, dst, src0, src1, kind, _seen(functions, window))
+        args = (*window, kind, functions, *swaps)
+        b.body.append(ir.Instr(api, (dst.ref(), src0.ref(), src1.ref()), args, (), b.loc()))
 
-    def _image_window(self, api: str, kind: int, src_info: Any, crop_info: Any) -> tuple[Any, ...]:
+    def _image_functions(self, api: str, switch: Any, crop_info: Any, swap_list: Any) -> Any:
+        """The functions that are on, as a sum."""
+        value = number(0 if switch is None else switch, api, "function_switch")
+        if value.__class__ is not int:
+            return value
+        if not value:
+            return IMAGE_CROP * (crop_info is not None) + IMAGE_SWAP * (swap_list not in (None, 0))
+        if value & ~(IMAGE_CROP | IMAGE_SWAP | IMAGE_PAD):
+            raise self._b.fail(TikSupportError, api, "function_switch", value, _FUNCTIONS)
+        return value
+
+    def _image_pairs(self, api: str, kind: Any, src0: Tensor, src1: Any, window: tuple) -> Tensor:
+        """The plane of U and V: of its own, or behind the plane of Y."""
+        if src1 is not None:
+            return as_tensor(src1, api, "src1") if kind.__class__ is not int or kind == 0 else src0
+        if kind.__class__ is int and kind != 0:
+            return src0
+        return src0.shifted(window[0] * window[1])
+
+    def _image_window(self, api: str, kind: Any, src_info: Any, crop_info: Any) -> tuple[Any, ...]:
         """src width and height, first column and row, width and height of the crop."""
         b = self._b
 
-        def number(info: Any, info_name: str, key: str, low: int, default: Any = None) -> Any:
+        def side(info: Any, info_name: str, key: str, low: int, default: Any = None) -> Any:
             if not isinstance(info, dict):
                 raise b.fail(TikError, api, info_name, info, "a dict")
             value = info.get(key, default)
             v = ranged(value, api, key, low, MAX_SIDE)
-            if kind == 0 and v.__class__ is int and v % 2:
+            if kind.__class__ is int and kind == 0 and v.__class__ is int and v % 2:
                 raise b.fail(TikError, api, f"{key} of YUV420SP_U8", v, "even numbers")
             return v
 
-        src_w = number(src_info, "src_info", "src_horizontal_size", 1)
-        src_h = number(src_info, "src_info", "src_vertical_size", 1)
+        src_w = side(src_info, "src_info", "src_horizontal_size", 1)
+        src_h = side(src_info, "src_info", "src_vertical_size", 1)
         crop = {} if crop_info is None else crop_info
-        x = number(crop, "crop_info", "crop_horizontal_start", 0, 0)
-        y = number(crop, "crop_info", "crop_vertical_start", 0, 0)
-        w = number(crop, "crop_info", "dst_horizontal_size", 1, src_w)
-        h = number(crop, "crop_info", "dst_vertical_size", 1, src_h)
-        if isinstance(crop, dict) and crop.get("single_line_enable"):
-            raise b.fail(TikSupportError, api, "single_line_enable", crop["single_line_enable"], "0")
+        x = side(crop, "crop_info", "crop_horizontal_start", 0, 0)
+        y = side(crop, "crop_info", "crop_vertical_start", 0, 0)
+        w = side(crop, "crop_info", "dst_horizontal_size", 1, src_w)
+        h = side(crop, "crop_info", "dst_vertical_size", 1, src_h)
+        line = crop.get("single_line_enable", 0)
+        if not (line is None or line.__class__ in (int, bool) and not line):
+            raise b.fail(TikSupportError, api, "single_line_enable", line, "0")
         for name, first, length, size in (("horizontal", x, w, src_w), ("vertical", y, h, src_h)):
             if all(v.__class__ is int for v in (first, length, size)) and first + length > size:
                 raise b.fail(TikError, api, f"end of the {name} crop", first + length, f"at most {size}")
@@ -186,16 +216,21 @@ class ShapeMixin:
         if kind == 0:
             check_extent(src1, (rows // 2 - 1) * src_w + window[2] + w, api, "src1")
 
-    def _image_swap(self, api: str, kind: int, swap_list: Any) -> int:
-        """Whether channels are exchanged: R and B of RGB888_U8, U and V of YUV420SP_U8."""
-        if swap_list in (None, 0):
-            return 0
+    def _image_swaps(self, api: str, kind: Any, swap_list: Any) -> list[Any]:
+        """rb_swap, uv_swap, ax_swap: R and B of RGB888_U8, U and V of YUV420SP_U8 are exchanged."""
+        if swap_list is None or swap_list.__class__ is int and swap_list == 0:
+            return [0, 0, 0]
         if not isinstance(swap_list, (list, tuple)) or len(swap_list) != 3:
             raise self._b.fail(TikError, api, "swap_list", swap_list, "[rb_swap, uv_swap, ax_swap]")
-        swaps = [flag(s, api, f"swap_list[{k}]") for k, s in enumerate(swap_list)]
-        wanted = {4: 0, 0: 1}.get(kind)
+        swaps = [ranged(s, api, f"swap_list[{k}]", 0, 1) for k, s in enumerate(swap_list)]
+        wanted = {4: 0, 0: 1}.get(kind) if kind.__class__ is int else -1
         for k, on in enumerate(swaps):
-            if on and k != wanted:
+            if on.__class__ is int and on and k != wanted and wanted != -1:
                 name = IMAGE_FORMATS[kind][0]
                 raise self._b.fail(TikSupportError, api, f"swap_list[{k}] for {name}", 1, "0")
-        return int(any(swaps))
+        return swaps
+
+
+def _seen(functions: int, window: tuple) -> tuple:
+    """src width and height, first column and row, width and height of what is read."""
+    return window if functions & IMAGE_CROP else (*window[:2], 0, 0, *window[:2])

@@ -11,9 +11,10 @@ from typing import Any
 from ms_custom_ops.errors import TikError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
+from ms_custom_ops.program.expr import Expr
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
-from ms_custom_ops.tik.checks import as_tensor, check_same_dtype, flag, ranged
+from ms_custom_ops.tik.checks import as_tensor, check_same_dtype, flag, number, ranged
 from ms_custom_ops.tik.gather import check_operand, known
 from ms_custom_ops.tik.special import MERGE_LISTS, read_special, special
 from ms_custom_ops.tik.tensor import Tensor
@@ -77,7 +78,7 @@ class SortMixin:
         repeat_times=1,
         vms4_sr_scalar_array=None,
     ):
-        """Merge of 2 to 4 sorted lists of proposals (``valid_bit`` 3, 7, 15, or 1, also as "1111"). With
+        """Merge of 2 to 4 sorted lists of proposals (``valid_bit`` 3, 7, 15, or 1, also as "1111" or a Scalar). With
         ``if_exhausted_suspension`` it stops when a list runs out; the four scalars receive how many proposals were
         taken from each list."""
         b, api = self._b, "vmrgsort4"
@@ -86,10 +87,13 @@ class SortMixin:
         bits = valid_bit
         if isinstance(bits, str) and bits and set(bits) <= {"0", "1"}:
             bits = int(bits, 2)
-        if bits.__class__ is not int or bits not in _VALID_BITS:
+        if isinstance(bits, Expr):
+            bits = number(bits, api, "valid_bit")  # the engine refuses what is none of them
+        elif bits.__class__ is not int or bits not in _VALID_BITS:
             raise b.fail(TikError, api, "valid_bit", repr(valid_bit), "1, 3, 7, 15")
-        if bits == 1 and b.family in ("310", "910A"):
+        if known(bits) and bits == 1 and b.family in ("310", "910A"):
             raise b.fail(TikError, api, f"valid_bit on {b.soc.name}", bits, "3, 7, 15")
+        given = min(len(src_list), MERGE_LISTS) if isinstance(src_list, (list, tuple)) else 1
         self._merge(
             api,
             "vmrgsort4",
@@ -97,7 +101,8 @@ class SortMixin:
             src_list,
             element_lengths,
             if_exhausted_suspension,
-            _VALID_BITS[bits],
+            _VALID_BITS[bits] if known(bits) else max(given, 1),
+            bits,
             repeat_times,
             vms4_sr_scalar_array,
             0,
@@ -123,6 +128,7 @@ class SortMixin:
             element_count_list,
             if_exhausted_suspension,
             lists,
+            (1 << lists) - 1,
             repeat_times,
             vms4_sr_scalar_array,
             1,
@@ -139,6 +145,7 @@ class SortMixin:
         lengths: Any,
         suspend: Any,
         lists: int,
+        valid: Any,
         repeat: Any,
         taken: Any,
         pairs: int,
@@ -164,7 +171,7 @@ class SortMixin:
         if known(r) and r > 1:
             self._check_repeated_merge(api, name, sources, counts, stop, lists, record)
         step = sum(counts) * record
-        if known(r, step):
+        if known(r, step, valid):
             for i, (t, n) in enumerate(zip(sources, counts, strict=True)):
                 check_operand(b, t, api, f"src_list[{i}]", (r - 1) * step + n * record)
             check_operand(b, dst, api, "dst", r * step)
@@ -173,7 +180,7 @@ class SortMixin:
                 check_operand(b, t, api, f"src_list[{i}]" if i < lists else "dst", None)
         fill = [sources[0].ref()] * (MERGE_LISTS - lists)
         refs = (dst.ref(), *[t.ref() for t in sources], *fill, special(b, "merge"))
-        args = (*counts, *[0] * (MERGE_LISTS - lists), r)
+        args = (*counts, *[0] * (MERGE_LISTS - lists), valid, r)
         b.body.append(ir.Instr("vmrgsort", refs, args, (lists, int(stop), pairs), b.loc()))
         if taken is not None:
             self._store_taken(api, "vms4_sr_scalar_array", taken)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from ms_custom_ops.errors import TikAlignError, TikError, TikOverflowError, TikScopeError, TikSupportError, describe
+from ms_custom_ops.errors import TikAlignError, TikError, TikOverflowError, TikScopeError, describe
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, FLOATS, SIZE
 from ms_custom_ops.program.expr import Expr, as_expr, binary, cast
 from ms_custom_ops.tik.builder import Storage
+from ms_custom_ops.tik.memory import memory, place
 from ms_custom_ops.tik.scopes import TIK_SCOPE
 from ms_custom_ops.where import user_location
 
@@ -155,8 +156,15 @@ class Tensor:
     def ref(self) -> ir.Ref:
         """IR operand of the view's start."""
         if self._ref is None:
-            self._ref = ir.Ref(self.storage.buffer, self._dtype, self.offset)
+            self._ref = self.ref_as(self._dtype)
         return self._ref
+
+    def ref_as(self, dtype: str) -> ir.Ref:
+        """The same, of a dtype of the same width."""
+        address = self.storage.address
+        if address is None:
+            return ir.Ref(self.storage.buffer, dtype, self.offset)
+        return ir.Ref(memory(self.storage.builder).buffer, dtype, place(address, self.offset, dtype))
 
     def bytes_left(self) -> int | None:
         """Bytes from the view's start to the end of the tensor; None when that is known only at run time."""
@@ -348,12 +356,22 @@ class Tensor:
         return Tensor(self.storage, dtype, shape, contiguous_strides(shape), self.offset // ratio, total)
 
     def set_address_value(self, value: Any) -> None:
-        """Place the tensor at an address known at run time: refused, because no address of the host is reachable."""
-        raise TikSupportError(
-            f"tensor {self.name}.set_address_value: a tensor at an address given at run time; accepted: GM tensors of "
-            "BuildCCE's inputs and outputs (the engines run on arrays, which have no device addresses)",
-            user_location(),
-        )
+        """Place a GM tensor that is no argument of the kernel at an address of a TensorAddrList, from here on."""
+        storage, api = self.storage, f"tensor {self.name}.set_address_value"
+        b = storage.builder
+        if not isinstance(value, Expr) or SIZE[value.dtype] != 8 or value.dtype in FLOATS:
+            raise b.fail(TikError, api, "value", type(value).__name__, "the value of an element of a TensorAddrList")
+        scope = storage.buffer.scope
+        if scope != ir.GM or storage.is_workspace or storage.used and storage.address is None:
+            given = scope if scope != ir.GM else "a workspace" if storage.is_workspace else "used before"
+            raise b.fail(TikScopeError, api, "the tensor", given, "a GM tensor without memory of its own")
+        base, elements = getattr(value, "base", value.get()), getattr(value, "elements", 0)
+        if b.dead:
+            return
+        if storage.address is None:
+            storage.address = b.temporary("uint64", f"{self.name}_address")
+        first = place(cast(base, "uint64"), elements * SIZE[self._dtype], "uint8")
+        b.body.append(ir.Assign(storage.address.value, first, b.loc()))
 
     # ---- elements ----
     def set_as(self, value: Any, dst_offset: Any = 0, src_offset: Any = None) -> None:
@@ -372,7 +390,7 @@ class Tensor:
             register = b.temporary(raw)
             loc = b.loc()
             b.body.append(ir.Load(register.value, source.ref(), loc))
-            b.body.append(ir.Store(ir.Ref(target.storage.buffer, raw, target.offset), register, loc))
+            b.body.append(ir.Store(target.ref_as(raw), register, loc))
             return
         b.body.append(ir.Store(target.ref(), cast(as_expr(value), self._dtype), b.loc()))
 

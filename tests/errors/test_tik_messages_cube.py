@@ -451,12 +451,6 @@ CASES = [
         TikSupportError,
     ),
     Case(
-        "image-function-at-run-time",
-        lambda k: _image(k, function_switch=k.s),
-        ("load_image: function_switch is known only at run time", "known while tracing"),
-        TikSupportError,
-    ),
-    Case(
         "image-crop",
         lambda k: _image(k, crop_info={"crop_horizontal_start": 4, "dst_horizontal_size": 5}),
         ("load_image: end of the horizontal crop is 9", "at most 8"),

@@ -234,11 +234,6 @@ CASES = [
         ("Tensor z: max_mem_size is 6", "multiple of 4"),
     ),
     Case(
-        "init-table",
-        lambda k: k.t.Tensor("float16", (2,), tik.scope_gm, "z", init_value=[1, 2]),
-        ("Tensor z: init_value is a list", "one number", "an input of the kernel"),
-    ),
-    Case(
         "init-size",
         lambda k: k.t.Tensor("float16", (2**20,), tik.scope_gm, "z", init_value=0),
         ("Tensor z: init_value", "262144 elements"),

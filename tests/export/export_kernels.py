@@ -69,6 +69,51 @@ def turned() -> None:
     t.BuildCCE("turned", [x], [y])
 
 
+def tabled(values: int = 24, dtype: str = "float16") -> None:
+    """y = x + a table of constants."""
+    t = tik.Tik()
+    x = t.Tensor(dtype, (values,), tik.scope_gm, "x")
+    y = t.Tensor(dtype, (values,), tik.scope_gm, "y")
+    table = t.Tensor(dtype, (values,), tik.scope_gm, "table", init_value=[k * 0.5 for k in range(values)])
+    with t.for_range(0, 2, block_num=2) as i, t.if_scope(i == 1):
+        a = t.Tensor(dtype, (values + 8,), tik.scope_ubuf, "a")
+        b = t.Tensor(dtype, (values + 8,), tik.scope_ubuf, "b")
+        t.data_move(a, x, 0, 1, -(-values // 16), 0, 0)
+        t.data_move(b, table, 0, 1, -(-values // 16), 0, 0)
+        t.vec_add(min(values, 128), a, a, b, 1, 8, 8, 8)
+        t.data_move(y, a, 0, 1, -(-values // 16), 0, 0)
+    t.BuildCCE("tabled", [x], [y])
+
+
+def many_constants() -> None:
+    """A table too long for a source."""
+    tabled(20000)
+
+
+def started() -> None:
+    """An output of atomic adds that starts with ones."""
+    t = tik.Tik()
+    y = t.Tensor("float32", (8,), tik.scope_gm, "y", is_atomic_add=True, init_value=1)
+    u = t.Tensor("float32", (8,), tik.scope_ubuf, "u")
+    t.vec_dup(8, u, 1.0, 1, 8)
+    t.set_atomic_add(1)
+    t.data_move(y, u, 0, 1, 1, 0, 0)
+    t.BuildCCE("started", [], [y])
+
+
+def addressed() -> None:
+    """y = what lies at an address."""
+    t = tik.Tik()
+    table = t.TensorAddrList(4, tik.scope_gm, "table")
+    y = t.Tensor("int32", (8,), tik.scope_gm, "y")
+    local = t.TensorAddrList(4, tik.scope_ubuf, "local")
+    u = t.Tensor("int32", (8,), tik.scope_ubuf, "u")
+    t.data_move(local, table, 0, 1, 1, 0, 0)
+    t.data_move(u, local[0].value, 0, 1, 1, 0, 0)
+    t.data_move(y, u, 0, 1, 1, 0, 0)
+    t.BuildCCE("addressed", [table], [y])
+
+
 def product(rows: int = 32) -> None:
     """z = max(a @ b, 0) with rows of 16: the product on the cube, through GM to the vector unit on split cores."""
     t = tik.Tik()

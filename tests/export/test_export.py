@@ -55,6 +55,8 @@ def text_of(kernel, soc: str, folder: Path) -> str:
         ("own_flags", "Ascend910B1"),
         ("product", "Ascend910B1"),
         ("overlapped", "Ascend310P3"),
+        ("tabled", "Ascend310P3"),
+        ("tabled", "Ascend910B1"),
     ],
 )
 def test_kernels_have_the_bits_of_tik(name, soc, tmp_path):
@@ -245,6 +247,13 @@ def test_flags_of_every_op_in_a_checked_run(name, soc, checked):
             "Ascend310P3",
             r"v4dtrans: it is an instruction without a call of Ascend C; accepted: vec_trans_scatter of 16 rows \[",
         ),
+        (
+            kernels.many_constants,
+            "Ascend310P3",
+            r"init_value of table is a list of 20000 values; accepted: at most 16384",
+        ),
+        (kernels.started, "Ascend310P3", r"started: output y starts with an init_value other than 0; accepted: 0"),
+        (kernels.addressed, "Ascend310P3", r"addressed: moves at addresses of a TensorAddrList; accepted: arguments"),
         (kernels.doubled, "Ascend910A", r"doubled: chip is Ascend910A; accepted: a chip of 910B, 910_93, 310P"),
     ],
 )

@@ -133,6 +133,7 @@ class Vector2Machine(VectorMachine):
             },
             {"lists": lists, "suspend": self.draw.integer(0, 1), "record": record},
             repeat=repeat,
+            valid_bit=(1 << self.draw.integer(1, lists)) - 1,
             **{f"len{i}": n for i, n in enumerate(lengths)},
         )
 
@@ -206,8 +207,8 @@ class Vector2Machine(VectorMachine):
             "vrpac": (narrow, wide),
             "vmrgch": (max(repeat, 1) * 32 * size, max(repeat, 1) * 256),
         }
-        attrs = {"field": self.draw.integer(0, 5)} if op in ("vconcat", "vextract") else {}
-        extra = {"scalar": self.draw.choice((0.0, 1.0, 0.5))} if op in ("vrpac", "viou") else {}
+        extra = {"field": self.draw.integer(0, 5)} if op in ("vconcat", "vextract") else {}
+        extra |= {"scalar": self.draw.choice((0.0, 1.0, 0.5))} if op in ("vrpac", "viou") else {}
         if op in pair:
             operands = [self.place(tensor, n) for n in pair[op]]
         elif op == "vsort32":
@@ -228,4 +229,4 @@ class Vector2Machine(VectorMachine):
                 return
             self.b.instr(op, operands, repeat=repeat, src0_rep=self.draw.choice((32, 64)), src1_rep=32)
             return
-        self.b.instr(op, operands, attrs, repeat=repeat, **extra)
+        self.b.instr(op, operands, repeat=repeat, **extra)

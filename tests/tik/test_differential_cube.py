@@ -380,13 +380,15 @@ def load_image(m: Bench) -> None:
     m.b.instr(
         "load_image",
         [ref(dst), ref(planes[0], m.integer(0, 3)), ref(planes[1])],
-        {"format": kind, "swap": m.choice((1, 0))},
         src_w=width,
         src_h=height,
         first_w=x,
         first_h=y,
         width=width - x - m.integer(0, 1) + beyond,
         height=height - y,
+        format=kind,
+        functions=m.choice((0, 1, 5, 5, 5, 4, 512, 517)),
+        **{"rb_swap" if kind == 4 else "uv_swap": m.choice((1, 0)) if kind != 9 else 0},
     )
     m.out(dst)
 

@@ -173,7 +173,7 @@ def test_nesting_has_a_limit(monkeypatch):
         (lambda raw: b"", "no MCOP header"),
         (lambda raw: b"MCOP", "no MCOP header"),
         (lambda raw: b"ELF!" + raw[4:], "no MCOP header"),
-        (lambda raw: raw[:4] + struct.pack("<I", 99) + raw[8:], "version 99; this release reads version 2"),
+        (lambda raw: raw[:4] + struct.pack("<I", 99) + raw[8:], "version 99; this release reads version 3"),
         (lambda raw: raw[:-1], "truncated or corrupt"),
         (lambda raw: raw + b"\0", "truncated or corrupt"),
         (lambda raw: raw[:40] + bytes([raw[40] ^ 1]) + raw[41:], "truncated or corrupt"),

@@ -420,14 +420,6 @@ def test_trailing_zeros_of_a_move_out_of_l0c_ask_for_nothing(extra):
     np.testing.assert_array_equal(y, x.astype(np.float16))
 
 
-def test_an_address_of_a_list_is_no_tensor():
-    with use_soc("Ascend310P3"):
-        t = tik.Tik()
-        addresses = t.TensorAddrList(4, name="places", scope=tik.scope_ubuf)
-        with pytest.raises(TikSupportError, match="data_move: src is an address of TensorAddrList places; accepted: a"):
-            t.data_move(ub(t, "int32", (8,)), addresses[0].value, 0, 1, 1, 0, 0)
-
-
 def test_a_kernel_name_that_is_required_and_not_given():
     def scale(dtype, kernel_name):
         t = tik.Tik()

@@ -249,7 +249,7 @@ def test_an_older_version_is_refused_by_name() -> None:
     raw = Builder().program.to_bytes()
     old = raw[:4] + struct.pack("<I", 1) + raw[8:]
     for read in (engine.load, ir.Program.from_bytes):
-        with pytest.raises(EngineError, match="version 1; this release reads version 2: trace again"):
+        with pytest.raises(EngineError, match="version 1; this release reads version 3: trace again"):
             read(old)
 
 

@@ -42,7 +42,7 @@ class GlobalMemory:
             if index in fed:
                 bytes_of(array)[:] = fed[index]
             elif program.buffers[index].atomic_init:
-                bytes_of(array)[:] = 0
+                fill(program.buffers[index], bytes_of(array))
         for index in program.workspaces:
             self.bytes[index] = _workspace(program, program.buffers[index])
 
@@ -68,11 +68,17 @@ def _workspace(program: ir.Program, buffer: ir.Buffer) -> np.ndarray:
             "known size, or one that is fed"
         )
     raw = np.full(buffer.size_bytes, POISON, np.uint8)
-    if buffer.init_value is not None:
-        raw.view(DTYPES[buffer.dtype].numpy)[:] = buffer.init_value
-    elif buffer.atomic_init:
-        raw[:] = 0
+    if buffer.init_value is not None or buffer.atomic_init:
+        fill(buffer, raw)
     return raw
+
+
+def fill(buffer: ir.Buffer, raw: np.ndarray) -> None:
+    """What a buffer starts with: its number, its table, or zeros."""
+    if isinstance(buffer.init_value, bytes):
+        raw[:] = np.frombuffer(buffer.init_value, np.uint8)
+    else:
+        raw.view(DTYPES[buffer.dtype].numpy)[:] = buffer.init_value or 0
 
 
 class BlockMemory:

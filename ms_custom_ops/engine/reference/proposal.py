@@ -35,7 +35,7 @@ def field(call: Call) -> None:
     call.need_on_chip(dst, src)
     call.need_dtype(dst, SCORES)
     call.need_same_dtype(dst, src)
-    at, repeat = call.attrs["field"], int(call.args["repeat"])
+    at, repeat = call.ranged("field"), int(call.args["repeat"])
     count = repeat * GROUP
     packing = call.op == "vconcat"
     wide = count * PROPOSAL - (PROPOSAL - 1 - at) if count else 0

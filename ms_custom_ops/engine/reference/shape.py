@@ -7,7 +7,7 @@ import numpy as np
 
 from ms_custom_ops.engine.reference.call import Call, instruction
 from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES
-from ms_custom_ops.program.names import RGB888, YUV400, YUV420SP
+from ms_custom_ops.program.names import IMAGE_CROP, IMAGE_PAD, IMAGE_SWAP, RGB888, YUV400, YUV420SP
 
 _BYTES_PER_PIXEL = {YUV420SP: 1, RGB888: 3, YUV400: 1}
 
@@ -56,6 +56,20 @@ def _plane(call: Call, name: str, rows: np.ndarray, row_bytes: int, columns: np.
     return operand.load(operand.positions(rows * row_bytes + columns))
 
 
+_SWAP_OF = {RGB888: "rb_swap", YUV420SP: "uv_swap", YUV400: None}
+_FUNCTIONS = IMAGE_CROP | IMAGE_SWAP | IMAGE_PAD
+
+
+def _swap(call: Call, kind: int) -> bool:
+    """Whether two channels are exchanged."""
+    on = False
+    for name in ("rb_swap", "uv_swap", "ax_swap"):
+        value = call.ranged(name)
+        call.need(not value or name == _SWAP_OF[kind], f"{name} of format {kind}", value, "0")
+        on = on or bool(value)
+    return on
+
+
 @instruction("load_image")
 def load_image(call: Call) -> None:
     """A crop of an image in GM as blocks of 32 bytes per pixel."""
@@ -63,9 +77,15 @@ def load_image(call: Call) -> None:
     call.need_on_chip(dst)
     call.need_dtype(dst, {"uint8", "float16"})
     call.need_dtype(src, {"uint8"})
-    kind, swap = call.attrs["format"], bool(call.attrs["swap"])
+    kind = int(call.args["format"])
+    call.need(kind in _SWAP_OF, "format", kind, "0, 4 or 9")
+    functions = int(call.args["functions"])
+    call.need(not functions & ~_FUNCTIONS, "functions", functions, "sums of 1, 4 and 512")
+    swap = _swap(call, kind) if functions & IMAGE_SWAP else False
     names = ("src_w", "src_h", "first_w", "first_h", "width", "height")
     src_w, src_h, first_w, first_h, width, height = (call.ranged(n) for n in names)
+    if not functions & IMAGE_CROP:
+        first_w, first_h, width, height = 0, 0, src_w, src_h
     for name, size, end in (("width", src_w, first_w + width), ("height", src_h, first_h + height)):
         call.need(end <= size, f"first and {name} of the crop", end, f"0 to {size}")
     dst.check(0, width * height * BLOCK_BYTES)

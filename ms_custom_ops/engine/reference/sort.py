@@ -17,6 +17,7 @@ GROUP, PROPOSAL, SCORE = 16, 8, 4
 RECORD_BYTES = 8
 SORT32 = 32
 LISTS = 4
+_VALID_BITS = (1, 3, 7, 15)  # of 1 to 4 lists
 
 
 def order(scores: np.ndarray, dtype: str) -> tuple[np.ndarray, np.ndarray]:
@@ -93,7 +94,11 @@ def _merge(lists: list[np.ndarray], keys: list[list[tuple]], suspend: bool) -> t
 def vmrgsort(call: Call) -> None:
     """Merge of sorted lists, each repeat that many records further on."""
     dst, sr = call["dst"], call["sr"]
-    count = call.attrs["lists"]
+    valid = int(call.args["valid_bit"])
+    accepted = _VALID_BITS[: call.attrs["lists"]]
+    words = [", ".join(map(str, accepted[:-1])), str(accepted[-1])]
+    call.need(valid in accepted, "valid_bit", valid, " or ".join(w for w in words if w))
+    count = valid.bit_length()
     sources = [call[f"src{i}"] for i in range(LISTS)]
     call.need_on_chip(dst, sr, *sources)
     call.need_dtype(dst, SCORES)

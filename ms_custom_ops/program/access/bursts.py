@@ -5,7 +5,15 @@ from __future__ import annotations
 
 from ms_custom_ops.program.access.box import Box, box, shifted
 from ms_custom_ops.program.access.use import Use
-from ms_custom_ops.program.names import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_ELEMENTS, FRACTAL_SIDE, RGB888, YUV420SP
+from ms_custom_ops.program.names import (
+    BLOCK_BYTES,
+    FRACTAL_BYTES,
+    FRACTAL_ELEMENTS,
+    FRACTAL_SIDE,
+    IMAGE_CROP,
+    RGB888,
+    YUV420SP,
+)
 
 
 def round_up(value: int, unit: int) -> int:
@@ -109,13 +117,15 @@ def rows_of_16(use: Use, operand: str) -> list[Box]:
 
 
 def crop(use: Use, operand: str) -> list[Box]:
-    """load_image: rows of the crop in each plane; a block of dst per pixel."""
+    """load_image: rows of the crop, or of the image, in each plane; a block of dst per pixel."""
     across, left, top, width, height = use.ints("src_w", "first_w", "first_h", "width", "height")
+    if not use.arg("functions") & IMAGE_CROP:
+        left, top, width, height = 0, 0, across, use.arg("src_h")
     if not width or not height:
         return []
     if operand == "dst":
         return box(0, width * height * BLOCK_BYTES)
-    kind = use.attr("format")
+    kind = use.arg("format")
     if operand == "src":
         pixel = 3 if kind == RGB888 else 1
         return box((top * across + left) * pixel, width * pixel, height, across * pixel)

@@ -34,7 +34,7 @@ def field(use: Use, operand: str) -> list[Box]:
     if operand != ("dst" if use.row.name == "vconcat" else "src"):
         return whole(use, operand, GROUP)
     size = use.sizes[operand]
-    return box(use.attr("field") * size, size, use.arg("repeat") * GROUP, PROPOSAL * size)
+    return box(use.arg("field") * size, size, use.arg("repeat") * GROUP, PROPOSAL * size)
 
 
 def sort16(use: Use, operand: str) -> list[Box]:
@@ -51,7 +51,7 @@ def sort32(use: Use, operand: str) -> list[Box]:
 
 def merge(use: Use, operand: str) -> list[Box] | Access:
     """vmrgsort: the lists in use; as many records of dst, fewer where one that runs out stops the merge."""
-    repeat, lists = use.arg("repeat"), use.attr("lists")
+    repeat, lists = use.arg("repeat"), use.arg("valid_bit").bit_length()
     lengths = use.ints("len0", "len1", "len2", "len3")[:lists]
     record = RECORD_BYTES if use.attr("record") else PROPOSAL * use.sizes["dst"]
     step = sum(lengths) * record

@@ -117,12 +117,15 @@ ROWS = (
     row(
         "load_image",
         "dst:w src:r src1:r",
-        " ".join(f"{n}:{_SIDE}" for n in ("src_w", "src_h", "first_w", "first_h", "width", "height")),
-        "format[0,4,9] swap[0..1]",
+        " ".join(f"{n}:{_SIDE}" for n in ("src_w", "src_h", "first_w", "first_h", "width", "height"))
+        + " format:count[0..9] functions:count[0..1023] rb_swap:count[0..1] uv_swap:count[0..1] ax_swap:count[0..1]",
+        "",
         "MTE2",
         access.crop,
-        "crop of an image in GM to [height, width] blocks of 32 bytes, channels beyond 3 (YUV400: 1) are 0; uint8"
-        " as it is, float16 by value. format 0 YUV420SP (src: Y plane, src1: U and V interleaved, one pair per "
-        "2x2 pixels), 4 RGB888, 9 YUV400; swap exchanges R and B, or U and V",
+        "image in GM to [height, width] blocks of 32 bytes, channels beyond 3 (YUV400: 1) are 0; uint8 as it is, "
+        "float16 by value. format 0 YUV420SP (src: Y plane, src1: U and V interleaved, one pair per 2x2 pixels), 4 "
+        "RGB888, 9 YUV400. functions is a sum of 1: the crop of width and height from first_w and first_h, else the "
+        "whole image; 4: rb_swap exchanges R and B of RGB888, uv_swap U and V of YUV420SP; 512: further channels are "
+        "0, as they are without it. Others, and a swap that a format does not have, are refused",
     ),
 )

@@ -12,8 +12,8 @@ ROWS = (
     row(
         "vconcat",
         "dst:w src:r",
-        _REPEAT,
-        "field[0..5]",
+        f"{_REPEAT} field:count[0..5]",
+        "",
         "V",
         access.field,
         "element `field` of proposal 16*r + i of dst = src[16*r + i]; a proposal is 8 elements: x1 y1 x2 y2 score "
@@ -22,8 +22,8 @@ ROWS = (
     row(
         "vextract",
         "dst:w src:r",
-        _REPEAT,
-        "field[0..5]",
+        f"{_REPEAT} field:count[0..5]",
+        "",
         "V",
         access.field,
         "dst[16*r + i] = element `field` of proposal 16*r + i of src",
@@ -50,11 +50,12 @@ ROWS = (
     row(
         "vmrgsort",
         "dst:w src0:r src1:r src2:r src3:r sr:w",
-        f"{' '.join(f'len{i}:count{{0..65535}}' for i in range(4))} {_REPEAT}",
+        f"{' '.join(f'len{i}:count{{0..65535}}' for i in range(4))} valid_bit:count[1..15] {_REPEAT}",
         "lists[1..4] suspend[0..1] record[0..1]",
         "V",
         access.merge,
-        "merge of the first `lists` (1 to 4) sorted lists of len_i records. record 0: proposals of 8 elements, score "
+        "merge of sorted lists of len_i records: the first 1, 2, 3 or 4 of the `lists` that are given, for valid_bit "
+        "1, 3, 7 or 15. record 0: proposals of 8 elements, score "
         "in element 4; 1: the 8-byte records of vsort32. suspend 1 stops when a list runs out (one of length 0 at "
         "once). Repeat r takes its lists, and dst, r * (len0 + .. of the lists) records further on. sr: four uint16, "
         "the records taken from each list in the last repeat. The lists of a repeat are read before dst is written; "

@@ -45,7 +45,7 @@ inline void merge(const char* name, Where where, const LocalTensor<T>& dst, cons
         {operand(dst), operand(first), operand(from.src2), operand(lists > 2 ? from.src3 : first),
          operand(lists > 3 ? from.src4 : first), operand(merged)},
         {integer(lengths[0]), integer(lengths[1]), integer(lists > 2 ? lengths[2] : 0),
-         integer(lists > 3 ? lengths[3] : 0), integer(repeat)},
+         integer(lists > 3 ? lengths[3] : 0), integer(valid), integer(repeat)},
         {lists, suspends, records});
   const uint16_t* counts = static_cast<const uint16_t*>(merged.mco_at());
   for (int i = 0; i < 4; ++i) mco_asc_this_core(name)->merged[i] = counts[i];
@@ -101,13 +101,13 @@ template <class T>
 inline void ProposalConcat(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeat,
                            const int32_t field, mco_asc::Where where = mco_asc::Where::here()) {
   mco_asc::issue(mco_asc::Op::vconcat, where.of("ProposalConcat"), {mco_asc::operand(dst), mco_asc::operand(src)},
-                 {mco_asc::integer(repeat)}, {field});
+                 {mco_asc::integer(repeat), mco_asc::integer(field)});
 }
 template <class T>
 inline void ProposalExtract(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeat,
                             const int32_t field, mco_asc::Where where = mco_asc::Where::here()) {
   mco_asc::issue(mco_asc::Op::vextract, where.of("ProposalExtract"), {mco_asc::operand(dst), mco_asc::operand(src)},
-                 {mco_asc::integer(repeat)}, {field});
+                 {mco_asc::integer(repeat), mco_asc::integer(field)});
 }
 template <class T>
 inline void RpSort16(const LocalTensor<T>& dst, const LocalTensor<T>& src, const int32_t repeat,
