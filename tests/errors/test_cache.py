@@ -54,7 +54,7 @@ DAMAGES = {
     "bit_of_program": (lambda raw: flipped(raw, len(raw) - 1), "SHA-256"),
     "bit_of_key": (lambda raw: flipped(raw, 60), "SHA-256"),
     "bit_of_length": (lambda raw: flipped(raw, 9), "instead of"),
-    "other_version": (lambda raw: raw[:4] + b"\x63\0\0\0" + raw[8:], "version 99; this release reads version 3"),
+    "other_version": (lambda raw: raw[:4] + b"\x63\0\0\0" + raw[8:], "version 99; this release reads version 2"),
     "other_program": (lambda raw: raw[: -len(PROGRAM)] + bytes(len(PROGRAM)), "SHA-256"),
     "no_program": (lambda raw: raw[:56], "truncated"),
     "other_key": (lambda raw: pack(KEY + "0", PROGRAM), "another key"),

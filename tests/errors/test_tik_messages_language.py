@@ -320,11 +320,6 @@ CASES = [
         lambda k: k.t.vec_reduce_max(128, k.u, k.v, k.u, 512, 8, True),
         ("vec_reduce_max: repeat_times is 512", "1..511"),
     ),
-    Case(
-        "reduce-dynamic",
-        lambda k: k.t.vec_reduce_max(64, k.u, k.u, k.v, k.s, 8),
-        ("vec_reduce_max: repeat_times", "Python ints"),
-    ),
     Case("reduce-stride", lambda k: k.t.vcadd(64, k.f, k.f, 2, 0, 1, 8), ("vcadd: dst_rep_stride is 0", "1..65535")),
     Case(
         "index-low",

@@ -16,6 +16,7 @@ from programs import Builder, reference
 from ms_custom_ops import engine, tik
 from ms_custom_ops.errors import EngineError, TikError
 from ms_custom_ops.program import ir, limits, verify
+from ms_custom_ops.program.codec import VERSION
 from ms_custom_ops.program.expr import Expr, binary, const, var
 from ms_custom_ops.tik.trace import trace
 
@@ -259,7 +260,7 @@ def test_deep_bytes_are_no_recursion_error() -> None:
     head, _, tail = payload.rpartition(struct.pack("<I", 0))
     for n in (1, 5000, 200000):
         deeper = head + (struct.pack("<I", 1) + loop) * n + struct.pack("<I", 0) + tail
-        raw = struct.pack("<4sIQII", b"MCOP", 2, len(deeper), zlib.crc32(deeper), 0) + deeper
+        raw = struct.pack("<4sIQII", b"MCOP", VERSION, len(deeper), zlib.crc32(deeper), 0) + deeper
         for read in (engine.load, ir.Program.from_bytes):
             with pytest.raises(EngineError, match="statements nest deeper than 100"):
                 read(raw)
