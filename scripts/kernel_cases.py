@@ -7,17 +7,21 @@ import contextlib
 import math
 import re
 import sys
+import traceback
 import types
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import ms_custom_ops as mco
 from ms_custom_ops import compat
-from ms_custom_ops.errors import SocError
+from ms_custom_ops.errors import SocError, TikSupportError
+from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import DTYPES, SIZE
 from ms_custom_ops.soc import get_soc
+from ms_custom_ops.tik.tensor import Tensor
 
 _CHIPS = {"all": "Ascend910A", "Ascend910": "Ascend910A", "Ascend710": "Ascend310P3", "Ascend310P": "Ascend310P3"}
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -35,6 +39,12 @@ class Case:
     golden: Any = None
     standard: tuple[float, float] = (1e-3, 1e-3)
     more: dict = field(default_factory=dict)
+    precise: bool = False  # its author runs it and compares; the others are compiled only, whatever golden they name
+
+    @property
+    def fails(self) -> bool:
+        """Whether the case expects the operator to refuse its arguments."""
+        return isinstance(self.expect, (str, type)) and self.expect != "success"
 
 
 # ---- op_test_frame: what its names record ----
@@ -53,11 +63,13 @@ class OpUT:
 
     def add_case(self, chips: Any = "all", case: Any = None, **_: Any) -> None:
         """A case that is compiled only."""
-        self._add(chips, case)
+        self._add(chips, case, False)
 
-    add_precision_case = add_case
+    def add_precision_case(self, chips: Any = "all", case: Any = None, **_: Any) -> None:
+        """A case that is run and compared with its golden."""
+        self._add(chips, case, True)
 
-    def _add(self, chips: Any, case: Any) -> None:
+    def _add(self, chips: Any, case: Any, precise: bool) -> None:
         if not isinstance(case, dict) or "params" not in case:
             return
         standard = case.get("precision_standard")
@@ -70,6 +82,7 @@ class OpUT:
                 case.get("calc_expect_func"),
                 getattr(standard, "limits", (1e-3, 1e-3)),
                 case.get("addition_params") or {},
+                precise,
             )
         )
 
@@ -103,14 +116,34 @@ def install_test_frame() -> None:
     sys.modules["op_test_frame.common.precision_info"].PrecisionStandard = PrecisionStandard  # type: ignore[attr-defined]
 
 
+def older_names() -> None:
+    """Names of NumPy before 1.24, which unit tests of that time use."""
+    for name, kind in (("int", int), ("float", float), ("bool", bool), ("object", object)):
+        if name not in np.__dict__:
+            setattr(np, name, kind)
+
+
+def tensorflow_1() -> None:
+    """``tensorflow`` as version 1 has it, if a version 2 is installed: names of ``compat.v1``, graphs and sessions."""
+    with contextlib.suppress(ImportError):
+        import tensorflow
+        from tensorflow.compat import v1
+
+        v1.disable_eager_execution()
+        for name in set(dir(v1)) - set(dir(tensorflow)):
+            setattr(tensorflow, name, getattr(v1, name))
+        tensorflow.nn.dilation2d = v1.nn.dilation2d  # of other parameters since version 2
+
+
 # ---- one case ----
 def chip_of(chips: list, default: str) -> str | None:
-    """The first chip of a case that is in the table."""
+    """The chip to run a case for: ``default`` if it is for that one too, else its first that is in the table."""
+    found = []
     for chip in chips:
         name = default if chip == "all" else _CHIPS.get(chip, chip)
         with contextlib.suppress(SocError, AttributeError):
-            return get_soc(name).name
-    return None
+            found.append(get_soc(name).name)
+    return default if default in found else found[0] if found else None
 
 
 def values_of(param: dict, rng: np.random.Generator) -> np.ndarray:
@@ -136,13 +169,43 @@ def tensors_of(params: list) -> list[dict]:
     return [t for t in flat if isinstance(t, dict) and "shape" in t]
 
 
-def run_case(function: Any, case: Case, soc: str) -> str:
-    """Trace, run and compare; the text of what is wrong, or "". Errors pass through."""
+def parted(tensors: list[dict], program: Any) -> tuple[list[dict], list[dict]]:
+    """Tensors of a case that are fed, and the others. Where none of them says what it is, inputs come first."""
+    count = len(program.inputs)
+    if not any("param_type" in t for t in tensors) and len(tensors) == count + len(program.outputs):
+        return tensors[:count], tensors[count:]
+    return [t for t in tensors if is_input(t)], [t for t in tensors if not is_input(t)]
+
+
+@contextlib.contextmanager
+def room_in_gm(room: int) -> Any:
+    """Let ``room`` bytes lie behind every tensor in GM while a kernel is traced."""
+    if not room:
+        yield
+        return
+    real = Tensor.bytes_left
+
+    def bytes_left(tensor: Tensor) -> int | None:
+        left = real(tensor)
+        return left if left is None or tensor.storage.buffer.scope != ir.GM else left + room
+
+    Tensor.bytes_left = bytes_left  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Tensor.bytes_left = real  # type: ignore[method-assign]
+
+
+def run_case(function: Any, case: Case, soc: str, run: bool = True, room: int = 0) -> str:
+    """Trace, run (unless ``run`` is False) and compare; the text of what is wrong, or "". Errors pass through. ``room``
+    bytes of unspecified content lie behind every argument: a kernel that reaches beyond them is then judged by its
+    results."""
     rng = np.random.default_rng(7)
-    program = mco.trace(function, *case.params, soc=soc, **case.more)
-    if case.golden is None and case.standard != (0, 0):
+    with room_in_gm(room):
+        program = mco.trace(function, *case.params, soc=soc, **case.more)
+    if not run:
         return ""
-    fed = [t for t in tensors_of(case.params) if is_input(t)]
+    fed, results = parted(tensors_of(case.params), program)
     for tensor in fed:
         tensor["value"] = values_of(tensor, rng)
     if len(program.inputs) != len(fed) or program.input_scalars:
@@ -150,28 +213,39 @@ def run_case(function: Any, case: Case, soc: str) -> str:
         raise HostError(f"{len(fed)} tensors are given, the kernel takes {', '.join(wanted)}")
     feed = []
     for index, tensor in zip(program.inputs, fed, strict=True):
-        held(program.buffers[index], tensor, tensor["value"].shape)
-        feed.append(tensor["value"].view(DTYPES[program.buffers[index].dtype].numpy))
-    results = [t for t in tensors_of(case.params) if not is_input(t)]
+        held(program.buffers[index], tensor, tensor["value"].shape, room)
+        value = tensor["value"]
+        if room:
+            value = np.concatenate([np.frombuffer(value.tobytes(), np.uint8), np.full(room, 255, np.uint8)])
+        feed.append(value.view(DTYPES[program.buffers[index].dtype].numpy))
     for index, tensor in zip(program.outputs, results, strict=False):
         if index not in program.inputs:
-            held(program.buffers[index], tensor, tuple(tensor["shape"]))
+            held(program.buffers[index], tensor, tuple(tensor["shape"]), room)
     got = mco.run(program, feed)
     if case.golden is None:
         return ""
-    want = case.golden(*case.params)
+    if room:
+        got = [g[: g.size - room // g.itemsize] for g in got]
+    try:
+        want = case.golden(*case.params)
+    except Exception as error:
+        raise GoldenError(f"the golden of the case: {type(error).__name__}: {error}") from error
     want = list(want) if isinstance(want, (list, tuple)) else [want]
     return compare(got, want, case.standard)
 
 
-def held(buffer: Any, tensor: dict, shape: tuple) -> None:
-    """Let an argument have the memory of the case's tensor. A device passes addresses: kernels declare arguments of
-    other sizes than they get, and reach what is really there."""
+def held(buffer: Any, tensor: dict, shape: tuple, room: int = 0) -> None:
+    """Let an argument have the memory of the case's tensor, and ``room`` bytes. A device passes addresses: kernels
+    declare arguments of other sizes than they get, and reach what is really there."""
     count = math.prod(tensor.get("run_shape") or tensor["shape"])
     size = np.dtype(DTYPES[DTYPE_NAMES.get(tensor["dtype"], tensor["dtype"])].numpy).itemsize
-    buffer.size_bytes = count * size
+    buffer.size_bytes = count * size + room
     same = math.prod(shape) * SIZE[buffer.dtype] == buffer.size_bytes
     buffer.shape = shape if same else (buffer.size_bytes // SIZE[buffer.dtype],)
+
+
+class GoldenError(Exception):
+    """A golden that cannot be computed."""
 
 
 class HostError(Exception):
@@ -195,25 +269,38 @@ def compare(got: list, want: list, standard: tuple[float, float]) -> str:
     return ""
 
 
-def blame(error: BaseException) -> tuple[str, str]:
-    """(whose fault, one line) of an error."""
-    text = (str(error) or type(error).__name__).strip().splitlines()
-    line = f"{type(error).__name__}: {text[0] if text else ''}"[:300]
-    if isinstance(error, compat.CannMissingError) or "built no kernel" in line or ": call_module: " in line:
+_DSL = re.compile(r"built no kernel|: call_module: |has no attribute '(tag|op)'$")
+_CHIP = re.compile(r" is \w+ on Ascend\w+;| does not have this instruction")
+
+
+def blame(error: BaseException, tree: str = "") -> tuple[str, str]:
+    """(whose fault, one line) of an error; ``tree`` is the folder of the kernels: what they raise is theirs."""
+    text = " ".join((str(error) or type(error).__name__).strip().split("\n")[0].split())
+    line = f"{type(error).__name__}: {text}"[:300]
+    if isinstance(error, compat.CannMissingError) or _DSL.search(line):
         return "dsl", line
-    if (
-        isinstance(error, ModuleNotFoundError)
-        and error.name
-        and error.name.partition(".")[0] not in ("te", "tbe", "impl")
-    ):
+    if isinstance(error, ModuleNotFoundError) and (error.name or "te").partition(".")[0] not in ("te", "tbe", "impl"):
         return "tool", line
-    if isinstance(error, AttributeError) and re.search(r"module '(numpy|tensorflow|torch)", line):
+    missing = isinstance(error, AttributeError) or isinstance(error.__cause__, AttributeError)
+    if missing and re.search(r"module '(numpy|tensorflow|torch)", line):
         return "tool", line
     if isinstance(error, TimeoutError):
         return "slow", line
-    if isinstance(error, HostError):
-        return "host", line
-    return "here", line
+    if isinstance(error, (HostError, GoldenError)):
+        return "host" if isinstance(error, HostError) else "test", line
+    if isinstance(error, TikSupportError) and _CHIP.search(line):
+        return "chip", line
+    raised = raised_by(error, tree) if tree else ""
+    return ("kernel", f"{line} [raised by the kernel, {raised}]") if raised else ("here", line)
+
+
+def raised_by(error: BaseException, tree: str) -> str:
+    """file:line of the kernel code that raised an error itself or by a ``raise_err_...`` helper, else ""."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.endswith("op_errors.py")]
+    last = frames[-1] if frames else None
+    if last is None or not last.filename.startswith(tree) or not re.match(r"raise\b|.*raise_err", last.line or ""):
+        return ""
+    return f"{Path(last.filename).name}:{last.lineno}"
 
 
 def described(tensor: dict) -> dict:

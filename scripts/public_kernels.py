@@ -7,15 +7,31 @@
 Nothing is fetched: FOLDER is a tree somebody has, e.g. an operator package of CANN with its unit tests. Found are
 
 * kernel files: those that make a ``tik.Tik(...)``; each must load (``compat.load_kernel``);
-* unit-test cases in the form of ``op_test_frame`` (``OpUT.add_case``, ``add_precision_case``): a case is traced, and
-  one with a golden (``calc_expect_func``) is run and compared by its ``PrecisionStandard``;
-* single-op descriptions (``*.json``: a list of ``op``, ``input_desc``, ``output_desc``, ``attr``): traced and run;
-* calls of ``--cases``: a list of ``{kernel: path, function: name, args: [...], soc: chip}``, traced and run.
+* unit-test cases in the form of ``op_test_frame`` (``OpUT.add_case``, ``add_precision_case``): a case is traced; one
+  that its author runs (``add_precision_case``) is compared with its golden (``calc_expect_func``) by its
+  ``PrecisionStandard``: stage ``golden``; a golden that a case names which is compiled only is compared too:
+  ``compiled``. Where an error is expected the operator must refuse the arguments, or the run stop: ``refusal``;
+* single-op descriptions (``*.json``: a list of ``op``, ``input_desc``, ``output_desc``, ``attr``): traced and run
+  (``run``), or traced only where they have more than ``--elements`` in all (``large``);
+* calls of ``--cases``: a list of ``{kernel: path, function: name, args: [...], soc: chip}``: the same.
 
-Printed are the counts and, per failure, one line with the reason and whose fault it is: ``dsl`` (the case takes a path
-in CANN's DSL, which is no TIK), ``chip`` (a chip that is not in the table), ``tool`` (a package the test needs),
-``host`` (a kernel that needs the tiling data of a host function), ``slow``, else ``here``, unless the file ``--known``
-(a list of ``{kernel: regex, message: regex, whose: text, why: text}``) says what was found out about it.
+Printed are the counts and, per failure, one line with the reason and whose fault it is:
+
+| word | the fault |
+|---|---|
+| kernel | of the kernel: it raises the error itself; or reaches beyond its arguments, and meets the golden (or runs)
+  where unspecified bytes lie behind them; or beyond a local tensor |
+| test | of the case: its golden raises; more by ``--known`` |
+| expects | a refusal is expected; neither the kernel nor a rule of TIK that is written down refuses |
+| dsl | a path in CANN's DSL, which is no TIK |
+| chip | a chip that is not in the table, or has no such instruction |
+| tool | a package that the test needs |
+| host | a kernel that needs the tiling data of a host function |
+| slow | longer than ``--timeout`` |
+| here | none of these: of this package, until shown otherwise |
+
+The file ``--known`` (a list of ``{kernel: regex, message: regex, whose: text, why: text}``) replaces the word by what
+was found out about a failure.
 """
 
 from __future__ import annotations
@@ -39,16 +55,32 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kernel_cases import CAMEL, DTYPE_NAMES, Case, OpUT, blame, chip_of, described, install_test_frame, run_case
+from kernel_cases import (
+    CAMEL,
+    DTYPE_NAMES,
+    Case,
+    OpUT,
+    blame,
+    chip_of,
+    described,
+    install_test_frame,
+    older_names,
+    run_case,
+    tensorflow_1,
+    tensors_of,
+)
 
 from ms_custom_ops import compat
 
 _TIK = re.compile(r"\btik\.Tik\(")
+_IMPORT = re.compile(r"^(?:from|import)\s.*$", re.MULTILINE)
+_BEYOND = re.compile(r" needs bytes | overflow: elements needed ")
+_ROOM = 1 << 24  # bytes behind every argument, to judge a kernel that reaches beyond them
 
 
 @dataclass
 class Result:
-    """What became of a file or case: ``stage`` load, trace or golden; ``whose`` is "" for a success."""
+    """What became of a file or case: ``stage`` load, trace, golden, ...; ``whose`` is "" for a success."""
 
     kernel: str
     case: str
@@ -70,22 +102,39 @@ def work(item: dict, options: argparse.Namespace, results: Any) -> None:
         results.send(asdict(result))
 
 
-def guarded(kernel: str, name: str, stage: str, timeout: int, call: Any) -> Result:
+def guarded(kernel: str, name: str, stage: str, options: argparse.Namespace, call: Any) -> Result:
     """Result of a call that gives the text of what is wrong."""
-    signal.alarm(timeout)
+    signal.alarm(options.timeout)
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             reason = call()
         return Result(kernel, name, stage, "here" if reason else "", reason or "")
     except BaseException as error:
-        return Result(kernel, name, stage, *blame(error))
+        return Result(kernel, name, stage, *blame(error, options.tree))
     finally:
         signal.alarm(0)
 
 
+def judged(kernel: str, name: str, stage: str, options: argparse.Namespace, call: Any) -> Result:
+    """Result of ``call(room)``. One that reaches beyond a tensor is called again with room behind its arguments."""
+    result = guarded(kernel, name, stage, options, lambda: call(0))
+    if result.whose == "here" and _BEYOND.search(result.reason):
+        again = guarded(kernel, name, stage, options, lambda: call(_ROOM))
+        if again.whose == "":
+            what = (
+                "the golden is met" if stage in ("golden", "compiled") else "it runs" if stage == "run" else "it traces"
+            )
+            result.whose, result.reason = "kernel", f"{result.reason}; with room behind its arguments {what}"
+        elif "overflow: elements" in again.reason or again.whose in ("test", "tool"):
+            result.whose = "kernel"
+        elif again.reason != result.reason:
+            result.reason += f"; with room behind its arguments: {again.reason}"
+    return result
+
+
 def work_load(item: dict, options: argparse.Namespace) -> Any:
     """A kernel file is imported."""
-    yield guarded(item["kernel"], "", "load", options.timeout, lambda: compat.load_kernel(item["path"]) and None)
+    yield guarded(item["kernel"], "", "load", options, lambda: compat.load_kernel(item["path"]) and None)
 
 
 def work_test(item: dict, options: argparse.Namespace) -> Any:
@@ -93,6 +142,8 @@ def work_test(item: dict, options: argparse.Namespace) -> Any:
     path = Path(item["path"])
     sys.path[:0] = [item["root"], str(path.parent)]
     OpUT.made.clear()
+    if "tensorflow" in path.read_text():
+        tensorflow_1()
     namespace: dict[str, Any] = {"__name__": "unit_test", "__file__": str(path)}
     with contextlib.redirect_stdout(io.StringIO()):
         try:
@@ -111,42 +162,48 @@ def work_test(item: dict, options: argparse.Namespace) -> Any:
 
 def one_case(item: dict, test: OpUT, case: Case, options: argparse.Namespace) -> Result:
     """Result of a case of a unit test."""
-    kernel, stage = item["kernel"], "golden" if case.golden else "trace"
+    kernel, compared = item["kernel"], case.golden is not None
+    stage = "refusal" if case.fails else "trace" if not compared else "golden" if case.precise else "compiled"
     soc = chip_of(case.chips, options.soc)
     if soc is None:
         return Result(kernel, case.name, stage, "chip", f"for {', '.join(map(str, case.chips))}")
 
-    def call() -> str:
+    def call(room: int = 0) -> str:
         function = getattr(compat.load_kernel(item["file"]), test.function)
-        return run_case(function, case, soc)
+        return run_case(function, case, soc, compared or case.fails and small(case.params, options), room)
 
-    result = guarded(kernel, case.name, stage, options.timeout, call)
-    if isinstance(case.expect, (str, type)) and case.expect != "success" and stage == "trace":
-        failed = result.whose in ("here", "dsl")
-        expected = "" if failed else "here"
-        return Result(kernel, case.name, "refusal", expected, "" if failed else f"{case.expect} is expected")
-    return result
+    if not case.fails:
+        return judged(kernel, case.name, stage, options, call)
+    case.golden = None
+    result = guarded(kernel, case.name, stage, options, call)
+    refused = result.whose in ("here", "kernel", "dsl")
+    return Result(kernel, case.name, stage, *(("", "") if refused else ("expects", f"{case.expect} is expected")))
 
 
 def work_call(item: dict, options: argparse.Namespace) -> Any:
     """A call of a function of a kernel file with given arguments: traced and run."""
 
-    def call() -> str:
+    def call(room: int) -> str:
         module = compat.load_kernel(item["path"])
         params = [described(p) if isinstance(p, dict) else p for p in item["args"]]
-        case = Case("call", params, [], standard=(0, 0))
-        return run_case(getattr(module, item["function"]), case, item.get("soc") or options.soc)
+        case = Case("call", params, [])
+        return run_case(getattr(module, item["function"]), case, item.get("soc") or options.soc, runs, room)
 
-    yield guarded(item["kernel"], item.get("name", item["function"]), "run", options.timeout, call)
+    runs = small(item["args"], options)
+    yield judged(item["kernel"], item.get("name", item["function"]), "run" if runs else "large", options, call)
+
+
+def small(params: list, options: argparse.Namespace) -> bool:
+    """Whether tensors of a call are few enough to run it where it has no golden."""
+    with contextlib.suppress(TypeError):  # shapes that an operator is to refuse
+        return sum(math.prod(t["shape"]) for t in tensors_of(params)) <= options.elements
+    return False
 
 
 # ---- what a folder holds ----
 def find(folder: Path, options: argparse.Namespace) -> list[dict]:
     """Items of work."""
     kernels = [p for p in sorted(folder.rglob("*.py")) if "test" not in p.name and _TIK.search(_text(p))]
-    by_name = collections.defaultdict(list)
-    for path in kernels:
-        by_name[path.stem].append(path)
     items = [{"kind": "load", "path": str(p), "kernel": str(p.relative_to(folder))} for p in kernels]
     named = collections.defaultdict(list)
     for path in sorted(folder.rglob("*.py")):
@@ -158,7 +215,7 @@ def find(folder: Path, options: argparse.Namespace) -> list[dict]:
             if kernel is not None:
                 item = {"kind": "test", "path": str(path), "root": str(_root(kernel)), "file": str(kernel)}
                 items.append({**item, "kernel": str(kernel.relative_to(folder))})
-    items += list(single_ops(folder, by_name))
+    items += list(single_ops(folder, operators(named, {p.stem for p in kernels})))
     for entry in yaml.safe_load(Path(options.cases).read_text()) if options.cases else []:
         items.append({"kind": "call", **entry, "path": str(folder / entry["kernel"])})
     return [i for i in items if not options.only or options.only in i["kernel"] or options.only in i["path"]]
@@ -189,6 +246,19 @@ def kernel_of_test(test: Path, text: str, by_name: dict) -> Path | None:
     return nearest if nearest is not None and _TIK.search(_text(nearest)) else None
 
 
+def operators(named: dict, kernels: set[str]) -> dict[str, list[Path]]:
+    """Files of operators by their op's name in lower case: those that make a kernel, or take one from a file that
+    does, e.g. by inheritance."""
+    found = collections.defaultdict(list)
+    for stem, paths in named.items():
+        for path in paths:
+            text = _text(path)
+            bases = {name for line in _IMPORT.findall(text) for name in re.findall(r"\w+", line)}
+            if re.search(rf"^def {stem}\(", text, re.MULTILINE) and (_TIK.search(text) or bases & kernels):
+                found[stem.replace("_", "")].append(path)
+    return found
+
+
 def single_ops(folder: Path, by_name: dict) -> Any:
     """Calls that single-op descriptions make: of every kernel the two with the fewest elements."""
     found = collections.defaultdict(dict)
@@ -199,8 +269,7 @@ def single_ops(folder: Path, by_name: dict) -> Any:
             continue
         for entry in entries if isinstance(entries, list) else []:
             if isinstance(entry, dict) and {"op", "input_desc", "output_desc"} <= set(entry) and _plain(entry):
-                stem = CAMEL.sub("_", entry["op"]).lower()
-                for kernel in by_name.get(stem, []):
+                for kernel in by_name.get(entry["op"].lower(), []):
                     found[kernel][json.dumps(entry, sort_keys=True)] = path
     for kernel, calls in found.items():
         for text in sorted(calls, key=lambda t: _elements(json.loads(t)))[:2]:
@@ -300,6 +369,7 @@ def main() -> int:
     parser.add_argument("--known", help="YAML list of failures that are understood")
     parser.add_argument("--only", help="kernels or tests with this text in their path")
     parser.add_argument("--goldens", action="store_true", help="of the unit tests the cases with goldens only")
+    parser.add_argument("--elements", type=int, default=1 << 24, help="a call without golden with more is not run")
     parser.add_argument("--timeout", type=int, default=60, help="seconds per case")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--quiet", action="store_true")
@@ -309,6 +379,8 @@ def main() -> int:
         setattr(collections, name, getattr(collections.abc, name))
     compat.install(force=True)
     install_test_frame()
+    older_names()
+    options.tree = str(folder)
     results = run_all(find(folder, options), options)
     judge(results, yaml.safe_load(Path(options.known).read_text()) if options.known else [])
     print(file=sys.stderr)

@@ -40,7 +40,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 def check_op_params(*kinds: str | type | Sequence[str | type], **options: Any) -> Callable[[F], F]:
     """Decorator of an operator: ``kinds`` says, in the order of its parameters, what each must be
     (REQUIRED_INPUT, OPTION_ATTR_INT, ..., KERNEL_NAME), a Python type, or a tuple of those: it may be one of them. A
-    call with a wrong or missing one raises OpParamError that names the operator and the parameter."""
+    call with a wrong or missing one raises OpParamError that names the operator and the parameter; one that is left at
+    its default None counts as absent, not as missing."""
     alternatives = [(kind,) if isinstance(kind, (str, type)) else tuple(kind) for kind in kinds]
     for kind in (k for group in alternatives for k in group):
         if kind not in CHECKS and not isinstance(kind, type):
@@ -51,10 +52,11 @@ def check_op_params(*kinds: str | type | Sequence[str | type], **options: Any) -
 
         @functools.wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
-            bound = _bind(function, args, kwargs)
+            bound, given = _bind(function, args, kwargs)
             op_name = str(bound.get("kernel_name") or function.__name__)
             for group, name in zip(alternatives, names, strict=False):
-                _check_one_of(group, OpParam(op_name, name, bound.get(name)))
+                if name in given or bound.get(name) is not None:  # public operators default a required output to None
+                    _check_one_of(group, OpParam(op_name, name, bound.get(name)))
             return function(*args, **kwargs)
 
         return checked  # type: ignore[return-value]
@@ -83,7 +85,8 @@ def _check_one_of(kinds: tuple[str | type, ...], param: OpParam) -> None:
     raise fail("E80003", param.op, f"{given}; accepted: {accepted}", param_name=param.name)
 
 
-def _bind(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+def _bind(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """Arguments of a call by name with defaults, and the names of those that the call gives."""
     signature = inspect.signature(function)
     try:
         bound = signature.bind(*args, **kwargs)
@@ -91,8 +94,9 @@ def _bind(function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]) -> 
         raise fail(
             "E80001", function.__name__, f"arguments: {error}; accepted: {', '.join(signature.parameters)}"
         ) from None
+    given = set(bound.arguments)
     bound.apply_defaults()
-    return dict(bound.arguments)
+    return dict(bound.arguments), given
 
 
 def check_input_type(*types: Any, **named: Any) -> Callable[[F], F]:

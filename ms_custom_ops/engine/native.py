@@ -165,16 +165,17 @@ def _check(call: Any, *arguments: Any) -> None:
 class Handle:
     """A Program loaded into the native engine. It may run on several threads at once."""
 
-    __slots__ = ("pointer", "__weakref__")
+    __slots__ = ("pointer", "free", "__weakref__")
 
     def __init__(self, raw: bytes):
         pointer = ctypes.c_void_p()
+        self.free = _library().mco_free  # of its own: the names of this module may be gone when the interpreter ends
         _check(_library().mco_load, raw, len(raw), ctypes.byref(pointer))
         self.pointer = pointer
 
     def __del__(self) -> None:
         if getattr(self, "pointer", None):
-            _library().mco_free(self.pointer)
+            self.free(self.pointer)
 
 
 def load(raw: bytes) -> Handle:

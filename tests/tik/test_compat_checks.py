@@ -74,6 +74,20 @@ def test_missing_and_unknown_arguments() -> None:
         operator(X, None, [X], X, 1, axes=3)
 
 
+def test_a_required_output_left_at_its_default_none_is_absent() -> None:
+    """Public operators give ``y`` the default None and are called without it; None itself is refused."""
+
+    @para_check.check_op_params(para_check.REQUIRED_INPUT, para_check.OPTION_INPUT, para_check.REQUIRED_OUTPUT)
+    def sliced(x: Any, strides: Any = None, y: Any = None) -> str:
+        return "ran"
+
+    assert sliced(X) == sliced(X, X) == "ran"
+    with pytest.raises(RuntimeError, match="sliced: y is None; accepted: a value"):
+        sliced(X, None, None)
+    with pytest.raises(RuntimeError, match="sliced: type of y is int; accepted: dict"):
+        sliced(X, y=3)
+
+
 def test_unknown_kind_is_refused_when_the_operator_is_defined() -> None:
     with pytest.raises(ValueError, match="check_op_params: kind is 'input'; accepted: required_input"):
         para_check.check_op_params("input")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import sys
 import weakref
 
 import numpy as np
@@ -72,3 +73,13 @@ def test_a_bounded_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         np.testing.assert_array_equal(mco.run(program, [X])[0], n * X)
     assert [p.loaded is not None for p in programs] == [False, False, True, True, True]
     np.testing.assert_array_equal(mco.run(programs[0], [X])[0], 0 * X)
+
+
+def test_a_loaded_program_outlives_the_names_of_its_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the interpreter ends, modules may be emptied before the Programs that they loaded go."""
+    handle, raised = native.load(doubled().to_bytes()), []
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+    monkeypatch.setattr(native, "_library", None)
+    del handle
+    gc.collect()
+    assert not raised

@@ -110,6 +110,89 @@ def test_counts_and_reasons(tmp_path: Path) -> None:
     assert any("run | here | tbe/impl/scale_by.py scale_by | OpParamError: scale_by: arguments" in x for x in lines)
 
 
+REACH = """
+from tbe import tik
+
+class Base:
+    def __init__(self, x, y, blocks):
+        if blocks > 100:
+            raise RuntimeError("blocks is too large")
+        self.t = t = tik.Tik()
+        gm = t.Tensor("float32", x["shape"], tik.scope_gm, "x")
+        out = t.Tensor("float32", y["shape"], tik.scope_gm, "y")
+        ub = t.Tensor("float32", (8 * blocks,), tik.scope_ubuf, "ub")
+        at = t.Scalar("int32", init_value=0)
+        t.data_move(ub, gm[at], 0, 1, blocks, 0, 0)
+        t.data_move(out, ub, 0, 1, 2, 0, 0)
+        t.BuildCCE("reach", [gm], [out])
+
+def reach(x, y, blocks, kernel_name="reach"):
+    return Base(x, y, blocks).t
+"""
+INHERITS = """
+from impl.reach import Base
+
+def reach_two_ip(x, y, kernel_name="reach_two_ip"):
+    return Base(x, y, 2).t
+"""
+REACH_CASES = """
+def golden(x, y, blocks):
+    return x["value"]
+
+def old_numpy(x, y, blocks):
+    return x["value"].astype(np.float)
+
+def no_golden(x, y, blocks):
+    raise ValueError("no such reduction")
+
+def case(blocks, **more):
+    return {"params": [tensor("input"), tensor("output"), blocks], **more}
+
+ut_case.add_precision_case("all", case(8, case_name="reads_256_of_64_bytes", calc_expect_func=golden))
+ut_case.add_precision_case("all", case(2, case_name="no_golden", calc_expect_func=no_golden))
+ut_case.add_precision_case("all", case(2, case_name="old_numpy", calc_expect_func=old_numpy))
+ut_case.add_case("all", case(2, case_name="compiled_only", calc_expect_func=lambda x, y, b: x["value"] + 1))
+ut_case.add_case("all", case(8, case_name="stops", expect=RuntimeError))
+ut_case.add_case("all", case(101, case_name="refused", expect=RuntimeError))
+ut_case.add_case("all", case(2, case_name="nothing_wrong", expect=RuntimeError))
+ut_case.add_case("all", case(200, case_name="its_own_check"))
+"""
+
+
+def test_whose_fault_a_failure_is(tmp_path: Path) -> None:
+    """Kernels that reach beyond their arguments are judged with room there; what a kernel raises is its own."""
+    impl = tmp_path / "impl"
+    impl.mkdir()
+    (impl / "reach.py").write_text(REACH)
+    (impl / "reach_two_ip.py").write_text(INHERITS)
+    (tmp_path / "test_reach.py").write_text(
+        TEST.format(op="Reach", module="'impl.reach'", function="'reach'", cases=REACH_CASES)
+    )
+    small, large = ({"format": "ND", "shape": [n], "type": "float32"} for n in (16, 1 << 22))
+    entries = [{"op": "ReachTwoIP", "input_desc": [x], "output_desc": [small]} for x in (small, large)]
+    (tmp_path / "two.json").write_text(json.dumps(entries))
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(ROOT / "scripts" / "public_kernels.py"), str(tmp_path), "--quiet",
+         "--elements", str(1 << 20)],
+        capture_output=True, text=True, timeout=300, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert "load       1 of 1" in lines
+    assert "golden     1 of 3, 1 kernel, 1 test" in lines
+    assert "compiled   0 of 1, 1 here" in lines
+    assert "refusal    2 of 3, 1 expects" in lines
+    assert "trace      0 of 1, 1 kernel" in lines
+    assert "run        1 of 1" in lines
+    assert "large      1 of 1" in lines
+    reasons = {line.split(" | ")[2].split()[-1]: line for line in lines if " | " in line}
+    assert "of x, it has 64" in reasons["reads_256_of_64_bytes"]
+    assert reasons["reads_256_of_64_bytes"].endswith("; with room behind its arguments the golden is met")
+    assert "ValueError: no such reduction" in reasons["no_golden"]
+    assert "output 0: 16 of 16 elements deviate" in reasons["compiled_only"]
+    assert reasons["nothing_wrong"].endswith("<class 'RuntimeError'> is expected")
+    assert "blocks is too large [raised by the kernel, reach.py:7]" in reasons["its_own_check"]
+
+
 def test_a_test_belongs_to_the_kernel_of_its_own_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two operators of one name the near one counts, also where it makes no kernel and the other one does."""
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
