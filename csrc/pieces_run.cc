@@ -11,16 +11,15 @@ namespace mco {
 
 namespace {
 
-// An instruction that has waited: where its first element lies.
+// An instruction that has waited: where its first element lies. Not cleared: there is room for many.
 struct Live {
   const Waiter* waiter;
-  LaneFn fn = nullptr;
-  LaneJob job;  // of lanes; of conversions and moves dst and s0
-  DType to = F32, from = F32;
+  LaneFn fn;
+  LaneJob job;  // of conversions and moves dst and s0
+  DType to, from;
 };
 
-Live live(Machine& m, const Instr& in, uint8_t* far) {
-  Live l;
+void set_live(Live& l, Machine& m, const Instr& in, uint8_t* far) {
   l.waiter = in.waiter;
   switch (in.waiter->kind) {
     case Waiter::Lanes:
@@ -43,7 +42,6 @@ Live live(Machine& m, const Instr& in, uint8_t* far) {
     case Waiter::Whole:
       break;
   }
-  return l;
 }
 
 void convert(const Machine& m, const Live& l, int64_t first, int64_t count) {
@@ -94,7 +92,7 @@ void Machine::run_waiting() {
   all.swap(waiting_);
   const std::vector<Piece>* order = program.sequences->order(sequence_);
   Live members[Sequences::kMostMembers];
-  for (size_t i = 0; i < all.size(); ++i) members[i] = live(*this, *all[i].instr, all[i].far);
+  for (size_t i = 0; i < all.size(); ++i) set_live(members[i], *this, *all[i].instr, all[i].far);
   const auto run = [&](const Piece& p) {
     const Live& l = members[p.member];
     const Waiter& w = *l.waiter;

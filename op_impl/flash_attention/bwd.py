@@ -254,8 +254,8 @@ class FlashAttentionBackward(AttentionKernel):
         if not packed:
             self._load_rows(head, q0, height)
         self.cube.fetch(b["scores"], b["acc_s"], rows, columns)
-        self._start_product("do", "v", rows, columns)  # dP, while the vector unit is with the scores
         self.score_tile(b["scores"], head, q0, height, k0, width)
+        self._start_product("do", "v", rows, columns)  # dP, while the vector unit is with the scores
         if packed:
             self._load_rows(head, q0, height)
         self.rows.spread(b["wide_a"], b["row_a"], rows)

@@ -101,10 +101,10 @@ class FlashAttentionForward(AttentionKernel):
             if not ahead:
                 self._start_scores(head, height, k0, width)
             cube.fetch(b["scores"], b["acc_s"], rows, columns, spare=self.plan.ahead)
+            self.score_tile(b["scores"], head, q0, height, k0, width)
             if ahead:
                 with self.tik.if_scope(turn[0] + 1 < turn[1]):
                     self._start_scores(head, height, k0 + width, width)
-            self.score_tile(b["scores"], head, q0, height, k0, width)
             self._softmax(head, q0, height, k0, columns, ahead)
             cube.to_l1(b["p"], b["probs"], rows * columns)
         with b.phase("product"):
