@@ -8,7 +8,7 @@ from typing import Any
 from ms_custom_ops.errors import TikError, TikSupportError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
-from ms_custom_ops.program.expr import Expr, binary
+from ms_custom_ops.program.expr import Expr, binary, cast
 from ms_custom_ops.program.isa import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_ELEMENTS
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
@@ -198,10 +198,11 @@ class CubeMixin:
         if b.family != "910B":
             accepted = "None (910B and 910_93 have it)"
             raise b.fail(TikSupportError, api, f"bias_tensor on {b.soc.name}", "a tensor", accepted)
-        if m.__class__ is not int or n.__class__ is not int:
-            raise b.fail(TikError, api, "matrix_m, matrix_n with bias_tensor", "a Scalar", "Python ints")
-        if m and n:
-            self._bias(api, dst, bias, round_up(m, FRACTAL_ROWS), round_up(n, FRACTAL_ROWS), (ir.L1, ir.BT))
+        if m.__class__ is int and m == 0 or n.__class__ is int and n == 0:
+            return
+        sides = (v if v.__class__ is int else cast(v, "int64") for v in (m, n))
+        rows, columns = ((v + FRACTAL_ROWS - 1) // FRACTAL_ROWS * FRACTAL_ROWS for v in sides)
+        self._bias(api, dst, bias, rows, columns, (ir.L1, ir.BT))
 
     def _check_mmad(self, api: str, dst: Tensor, fm: Tensor, weight: Tensor, m: int, k: int, n: int) -> None:
         if 0 in (m, k, n):

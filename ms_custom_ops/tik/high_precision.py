@@ -8,12 +8,14 @@ two halves of its lanes and the result back.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from ms_custom_ops.errors import TikError, TikOverflowError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
-from ms_custom_ops.program.expr import cast, const
+from ms_custom_ops.program.expr import binary, cast, const
 from ms_custom_ops.program.isa import BLOCK_BYTES, MASK_BITS, MASK_COUNT, VECTOR_BYTES
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
@@ -48,16 +50,18 @@ class _Vector(NamedTuple):
     buffer: ir.Buffer
     dtype: str
     offset: Any
-    rep: int
+    rep: Any
 
 
 class _Half(NamedTuple):
-    """Lanes that one float32 instruction covers: canonical mask and first lane."""
+    """Lanes that one float32 instruction covers: canonical mask and first lane. ``when``: the condition of there being
+    any, where that is known only at run time."""
 
     kind: int
     low: Any
-    high: int
+    high: Any
     lane: int
+    when: Any = None
 
 
 def _halves(mask: Mask, dtype: str) -> list[_Half]:
@@ -65,6 +69,18 @@ def _halves(mask: Mask, dtype: str) -> list[_Half]:
     lanes = VECTOR_BYTES // _SINGLE
     if dtype == "float32":
         return [_Half(mask.kind, mask.low, mask.high, 0)]
+    if mask.lanes is None and mask.kind == MASK_BITS:
+        words = ((0, mask.low), (lanes, mask.high))
+        known = [(k, w, w.__class__ is int) for k, w in words]
+        return [
+            _Half(MASK_BITS, w, 0, k, None if here else binary("!=", w, 0)) for k, w, here in known if not here or w
+        ]
+    if mask.lanes is None:
+        rest = binary("max", binary("-", mask.low, lanes), 0)
+        return [
+            _Half(MASK_COUNT, binary("min", mask.low, lanes), 0, 0),
+            _Half(MASK_COUNT, rest, 0, lanes, binary(">", mask.low, lanes)),
+        ]
     if mask.kind == MASK_BITS:
         return [_Half(MASK_BITS, word, 0, k * lanes) for k, word in enumerate((mask.low, mask.high)) if word]
     return [_Half(MASK_COUNT, min(mask.low - k, lanes), 0, k) for k in (0, lanes) if mask.low > k]
@@ -120,34 +136,31 @@ def _emit_half(run: _Steps, spread: _Steps, target: _Vector, source: _Vector, pa
 
 def newton_repeats(
     b: Builder, api: str, mask: Any, size: int, repeat: Any, dst_rep: Any, src_rep: Any
-) -> tuple[Mask, Any, list[int]]:
-    """Mask, repeats and repeat strides of dst and src for elements of ``size`` bytes. The repeats may be known only at
-    run time, and with float32 the number of lanes; TikError for other masks and strides of that kind, and unless the
-    repeats of src lie apart."""
+) -> tuple[Mask, Any, list[Any]]:
+    """Mask, repeats and repeat strides of dst and src for elements of ``size`` bytes. All may be known only at run
+    time; TikError unless the repeats of src lie apart, as far as that is known."""
     m = mask_of(mask, VECTOR_BYTES // size, api)
     r = ranged(repeat, api, "repeat_times", 1, MAX_REPEAT)
     reps = [ranged(v, api, n, 0, 255) for v, n in ((dst_rep, "dst_rep_stride"), (src_rep, "src_rep_stride"))]
-    if any(v.__class__ is not int for v in reps):
-        raise b.fail(TikError, api, "repeat strides", "known only at run time", "Python ints")
-    if m.lanes is None and not (m.kind == MASK_COUNT and size == _SINGLE):
-        accepted = "Python ints (a Scalar as the number of lanes of float32)"
-        raise b.fail(TikError, api, "mask", "known only at run time", accepted)
     blocks = VECTOR_BYTES // BLOCK_BYTES if m.lanes is None else -(-m.lanes * size // BLOCK_BYTES)
-    if 0 < reps[1] < blocks and (r.__class__ is not int or r > 1):
+    if reps[1].__class__ is int and 0 < reps[1] < blocks and (r.__class__ is not int or r > 1):
         raise b.fail(TikError, api, "src_rep_stride", reps[1], f"0, {blocks}..255 (repeats of src that are apart)")
     return m, r, reps
 
 
-def span_of(m: Mask, r: Any, rep: int, size: int) -> Any:
+def span_of(m: Mask, r: Any, rep: Any, size: int) -> Any:
     """Elements of the whole blocks that a source spans with ``r`` repeats ``rep`` blocks apart; an expression of what
     is known only at run time."""
-    per_block = BLOCK_BYTES // size
-    lanes, repeats = (x if x.__class__ is int else cast(x, "int64") for x in (_lanes(m), r))
-    return ((repeats - 1) * rep + (lanes + per_block - 1) // per_block) * per_block
+    rep, repeats = (x if x.__class__ is int else cast(x, "int64") for x in (rep, r))
+    return ((repeats - 1) * rep + _blocks(m, size)) * (BLOCK_BYTES // size)
 
 
-def _lanes(m: Mask) -> Any:
-    return m.low if m.lanes is None else m.lanes
+def _blocks(m: Mask, size: int) -> Any:
+    """Blocks of a repeat that hold selected lanes."""
+    if m.lanes is None and m.kind == MASK_BITS:
+        return VECTOR_BYTES // BLOCK_BYTES
+    lanes, per_block = cast(m.low, "int64") if m.lanes is None else m.lanes, BLOCK_BYTES // size
+    return (lanes + per_block - 1) // per_block
 
 
 class HighPrecisionMixin:
@@ -229,23 +242,56 @@ class HighPrecisionMixin:
         size = SIZE[src.dtype]
         m, r, reps = newton_repeats(b, api, mask, size, repeat, dst_rep, src_rep)
         self._check_newton(api, dst, src, work, m, r, reps)
-        ext = span_of(m, r, reps[1], size)
-        self._check_newton_work(api, work, factors[src.dtype] * ext)
-        # Scratch has a row per repeat unless src repeats one row: then the steps run on that row once.
-        inner = r if reps[1] else 1
-        apart = (reps[1] or VECTOR_BYTES // BLOCK_BYTES) * BLOCK_BYTES * _SINGLE // size
-        parts = [
-            _Vector(work.storage.buffer, "float32", work.offset + k * ext, apart) for k in range(factors[src.dtype])
-        ]
-        target = _Vector(dst.storage.buffer, dst.dtype, dst.offset, reps[0] * BLOCK_BYTES)
-        source = _Vector(src.storage.buffer, src.dtype, src.offset, reps[1] * BLOCK_BYTES)
+        for rep, row, once in self._rows(m, reps[1], size):
+            ext = span_of(m, r, 0 if once else row, size)
+            self._check_newton_work(api, work, factors[src.dtype] * ext)
+            parts = [(work.offset + k * ext) for k in range(factors[src.dtype])]
+            self._emit_rows(dst, src, work, parts, m, r, (reps[0], rep, row), once, steps)
+
+    def _rows(self, m: Mask, rep: Any, size: int) -> Iterator[tuple[Any, Any, bool]]:
+        """Repeat stride of src, distance of the rows of scratch (both in blocks of src), and whether src repeats one
+        row: then the steps run on that row once. A stride known only at run time gives both ways, each in its
+        branch."""
+        if rep.__class__ is int:
+            yield rep, rep or VECTOR_BYTES // BLOCK_BYTES, not rep
+            return
+        with self.if_scope(binary("==", rep, 0)):  # type: ignore[attr-defined]
+            yield 0, VECTOR_BYTES // BLOCK_BYTES, True
+        with self.else_scope():  # type: ignore[attr-defined]
+            yield rep, binary("max", rep, _blocks(m, size)), False
+
+    def _emit_rows(
+        self,
+        dst: Tensor,
+        src: Tensor,
+        work: Tensor,
+        starts: list[Any],
+        m: Mask,
+        r: Any,
+        strides: tuple[Any, Any, Any],
+        once: bool,
+        steps: Any,
+    ) -> None:
+        """The instructions of each half of the lanes. ``starts``: of the parts of scratch, in elements of float32;
+        ``strides``: of the repeats of dst and src and of the rows of scratch."""
+        b = self._b
+        apart = strides[2] * (BLOCK_BYTES * _SINGLE // SIZE[src.dtype])
+        parts = [_Vector(work.storage.buffer, "float32", start, apart) for start in starts]
+        target, source = (
+            _Vector(t.storage.buffer, t.dtype, t.offset, stride * BLOCK_BYTES)
+            for t, stride in zip((dst, src), strides[:2], strict=True)
+        )
         loc = b.loc()
         for half in _halves(m, src.dtype):
-            _emit_half(_Steps(b, half, inner, loc), _Steps(b, half, r, loc), target, source, parts, steps)
+            there = nullcontext() if half.when is None else self.if_scope(half.when)  # type: ignore[attr-defined]
+            with there:
+                run, spread = (_Steps(b, half, n, loc) for n in (1 if once else r, r))
+                _emit_half(run, spread, target, source, parts, steps)
 
-    def _check_newton(self, api: str, dst: Tensor, src: Tensor, work: Tensor, m: Mask, r: Any, reps: list[int]) -> None:
+    def _check_newton(self, api: str, dst: Tensor, src: Tensor, work: Tensor, m: Mask, r: Any, reps: list[Any]) -> None:
         """Of lanes and repeats that are known only at run time one counts here; the engine sees the rest."""
         size, lanes, r = SIZE[src.dtype], m.lanes or 1, r if r.__class__ is int else 1
+        reps = [v if v.__class__ is int else 0 for v in reps]
         need = vector_need(lanes, r, BLOCK_BYTES, reps[1] * BLOCK_BYTES, size)
         for t, name in ((dst, "dst"), (src, "src"), (work, "work_tensor")):
             check_scope(self._b, t, api, name, VECTOR_SCOPES)

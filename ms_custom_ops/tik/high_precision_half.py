@@ -11,11 +11,10 @@ from typing import Any
 
 from ms_custom_ops.errors import TikOverflowError
 from ms_custom_ops.program.dtypes import SIZE
-from ms_custom_ops.program.isa import BLOCK_BYTES, VECTOR_BYTES
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder
 from ms_custom_ops.tik.checks import as_tensor, check_same_dtype
-from ms_custom_ops.tik.high_precision import _emit_half, _halves, _Steps, _Vector, newton_repeats, span_of
+from ms_custom_ops.tik.high_precision import _Steps, _Vector, newton_repeats, span_of
 from ms_custom_ops.where import user_location
 
 # Elements of work_tensor per element that src spans, and the float32 parts used of it.
@@ -49,6 +48,8 @@ class HalfPrecisionMixin:
 
     _b: Builder
     _check_newton: Any
+    _rows: Any
+    _emit_rows: Any
 
     def vec_ln_high_preci(self, mask, dst, src, work_tensor, repeat_times, dst_rep_stride, src_rep_stride):
         """dst = ln src in float16. work_tensor: float16, 10 times the span of src in elements."""
@@ -103,21 +104,15 @@ class HalfPrecisionMixin:
         size = SIZE[src.dtype]
         m, r, reps = newton_repeats(b, api, mask, size, repeat, dst_rep, src_rep)
         self._check_newton(api, dst, src, work, m, r, reps)
-        ext = span_of(m, r, reps[1], size)
         left = work.bytes_left()
-        if left is not None and ext.__class__ is int and left < factor * ext * size:
-            raise TikOverflowError(
-                f"{api}: work_tensor ({work.name}) is too small: elements needed {factor * ext}, elements given "
-                f"{left // size}",
-                user_location(),
-            )
-        single = SIZE["float32"]
-        apart = (reps[1] or VECTOR_BYTES // BLOCK_BYTES) * BLOCK_BYTES * single // size
-        start = work.offset // (single // size)
-        parts = [_Vector(work.storage.buffer, "float32", start + k * ext, apart) for k in range(_PARTS)]
-        target = _Vector(dst.storage.buffer, dst.dtype, dst.offset, reps[0] * BLOCK_BYTES)
-        source = _Vector(src.storage.buffer, src.dtype, src.offset, reps[1] * BLOCK_BYTES)
-        loc = b.loc()
-        for half in _halves(m, src.dtype):
-            inner = r if reps[1] else 1
-            _emit_half(_Steps(b, half, inner, loc), _Steps(b, half, r, loc), target, source, parts, steps)
+        start = work.offset // (SIZE["float32"] // size)
+        for rep, row, once in self._rows(m, reps[1], size):
+            ext = span_of(m, r, 0 if once else row, size)
+            if left is not None and ext.__class__ is int and left < factor * ext * size:
+                raise TikOverflowError(
+                    f"{api}: work_tensor ({work.name}) is too small: elements needed {factor * ext}, elements given "
+                    f"{left // size}",
+                    user_location(),
+                )
+            parts = [start + k * ext for k in range(_PARTS)]
+            self._emit_rows(dst, src, work, parts, m, r, (reps[0], rep, row), once, steps)

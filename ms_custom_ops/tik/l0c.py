@@ -276,7 +276,7 @@ class L0cMixin:
             check_extent(dst, (count - 1) * (written + dst_gap) + written, api, "dst")
         b.body.append(ir.Instr("broadcast_l0c", (dst.ref(), src.ref()), (count, *unit, src_gap, dst_gap), (), b.loc()))
 
-    def _bias(self, api: str, dst: Tensor, bias: Any, rows: int, columns: int, scopes: tuple[str, ...]) -> None:
+    def _bias(self, api: str, dst: Tensor, bias: Any, rows: Any, columns: Any, scopes: tuple[str, ...]) -> None:
         """Fill a product's dst with a row of ``columns`` values, before it is accumulated."""
         b = self._b
         bias = as_tensor(bias, api, "bias")
@@ -285,7 +285,8 @@ class L0cMixin:
         accepted = (dst.dtype, "float16") if dst.dtype == "float32" else (dst.dtype,)
         if bias.dtype not in accepted:
             raise b.fail(TikError, api, "dtype of bias", bias.dtype, ", ".join(accepted))
-        check_extent(bias, columns * SIZE[bias.dtype], api, "bias")
+        if columns.__class__ is int:
+            check_extent(bias, columns * SIZE[bias.dtype], api, "bias")
         args = (1, columns // L0C_ROW, rows // L0C_ROW, 0, 0)
         b.body.append(ir.Instr("broadcast_l0c", (dst.ref(), bias.ref()), args, (), b.loc()))
 

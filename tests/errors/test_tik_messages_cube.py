@@ -254,13 +254,6 @@ CASES = [
         TikSupportError,
     ),
     Case(
-        "mmad-bias-dynamic",
-        lambda k: k.t.mmad(k.c0, k.a0, k.b0, k.s, 16, 16, 0, bias_tensor=k.l1),
-        ("mmad: matrix_m, matrix_n with bias_tensor is a Scalar", "Python ints"),
-        TikError,
-        "Ascend910B1",
-    ),
-    Case(
         "mmad-sparse",
         lambda k: k.t.mmad(k.c0, k.a0, k.b0, 16, 16, 16, 0, en_ssparse=True),
         ("mmad: en_ssparse is True", "the default"),

@@ -368,16 +368,6 @@ CASES = [
         ("vec_rec_high_preci: dtype of src is float32", "float16"),
     ),
     Case(
-        "newton-dynamic",
-        lambda k: k.t.vec_rec_high_preci(k.s, k.u, k.v, k.f, 2, 8, 8),
-        ("vec_rec_high_preci: mask is known only at run time", "Python ints", "lanes of float32"),
-    ),
-    Case(
-        "newton-dynamic-stride",
-        lambda k: k.t.vec_rec_high_preci(64, k.u, k.v, k.f, 2, k.s, 8),
-        ("vec_rec_high_preci: repeat strides is known only at run time", "Python ints"),
-    ),
-    Case(
         "newton-stride",
         lambda k: k.t.vec_rec_high_preci(64, k.u, k.v, k.f, 2, 8, 3),
         ("vec_rec_high_preci: src_rep_stride is 3", "0, 4..255"),

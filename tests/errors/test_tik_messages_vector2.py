@@ -355,11 +355,6 @@ CASES = [
         TikOverflowError,
     ),
     Case(
-        "expm1-mask",
-        lambda k: k.t.vec_expm1_high_preci(k.s, k.u, k.v, ub(k, "float16", 9999), 1, 8, 8),
-        ("vec_expm1_high_preci: mask is known only at run time", "Python ints"),
-    ),
-    Case(
         "expm1-stride",
         lambda k: k.t.vec_expm1_high_preci(64, k.u, k.v, ub(k, "float16", 9999), 2, 8, 3),
         ("src_rep_stride is 3", "0, 4..255"),

@@ -289,3 +289,53 @@ def test_copies_of_a_count_known_at_run_time(count, strides):
     (want,) = engine.run(mco.trace(kernel, False, soc="Ascend910B1"), feed)
     (got,) = outputs(mco.trace(kernel, True, soc="Ascend910B1"), feed)
     np.testing.assert_array_equal(got, want)
+
+
+PRECISE = {
+    "vec_rec_high_preci": ("float16", "float32"),
+    "vec_rsqrt_high_preci": ("float16", "float32"),
+    "vec_ln_high_preci": ("float16",),
+    "vec_expm1_high_preci": ("float16",),
+}
+
+
+def precise(api, dtype, mask, repeats, strides, later, soc):
+    """``later``: mask, repeats and strides are Scalars."""
+    lanes = 256 // np.dtype(dtype).itemsize
+    scratch = "float32" if api.startswith(("vec_rec_", "vec_rsqrt_")) else dtype
+
+    def kernel():
+        t = tik.Tik()
+        x, y = (t.Tensor(dtype, (4 * lanes,), tik.scope_gm, n) for n in "xy")
+        words = [t.InputScalar("uint64" if k < 2 else "int32", n) for k, n in enumerate(("m1", "m0", "r", "d", "s"))]
+        u, v = (t.Tensor(dtype, (4 * lanes,), tik.scope_ubuf, n) for n in "uv")
+        work = t.Tensor(scratch, (60 * lanes,), tik.scope_ubuf, "work")
+        t.data_move(u, x, 0, 1, 32, 0, 0)
+        t.vec_dup(lanes, v, 7, 4, 8)
+        count = t.Scalar("int32", "count", words[1])
+        selected = (words[:2] if isinstance(mask, list) else count) if later else mask
+        given = words[2:] if later else [repeats, *strides]
+        getattr(t, api)(selected, v, u, work[0:], *given)
+        t.data_move(y, v, 0, 1, 32, 0, 0)
+        t.BuildCCE("precise", [x, *words], [y])
+
+    return mco.trace(kernel, soc=soc)
+
+
+@pytest.mark.parametrize("soc", ["Ascend910A", "Ascend310P3"])
+@pytest.mark.parametrize("strides", [(8, 8), (16, 8), (8, 0), (4, 4)], ids=str)
+@pytest.mark.parametrize(("api", "dtype"), [(a, d) for a, dtypes in PRECISE.items() for d in dtypes])
+def test_precise_functions_of_what_is_known_at_run_time(api, dtype, strides, soc):
+    rng, lanes = np.random.default_rng(21), 256 // np.dtype(dtype).itemsize
+    x = np.exp(rng.uniform(-2, 2, 4 * lanes)).astype(dtype)
+    masks = [lanes, lanes // 2, 3, [0xF0F0 if lanes > 64 else 0, 0xFF], [0, 1 << 40]]
+    if strides == (4, 4):
+        masks = [lanes // 2, 3]
+    for mask in masks:
+        repeats = 2
+        (want,) = engine.run(precise(api, dtype, mask, repeats, strides, False, soc), [x, 0, 0, 0, 0, 0])
+        words = mask if isinstance(mask, list) else [0, mask]
+        program = precise(api, dtype, mask, repeats, strides, True, soc)
+        for name in ENGINES if mask == 3 else ("native",):
+            (got,) = engine.run(program, [x, *words, repeats, *strides], name)
+            assert got.tobytes() == want.tobytes(), (mask, strides)
