@@ -268,7 +268,7 @@ def single_ops(folder: Path, by_name: dict) -> Any:
         except ValueError:
             continue
         for entry in entries if isinstance(entries, list) else []:
-            if isinstance(entry, dict) and {"op", "input_desc", "output_desc"} <= set(entry) and _plain(entry):
+            if _is_call(entry) and _plain(entry):
                 for kernel in by_name.get(entry["op"].lower(), []):
                     found[kernel][json.dumps(entry, sort_keys=True)] = path
     for kernel, calls in found.items():
@@ -276,6 +276,16 @@ def single_ops(folder: Path, by_name: dict) -> Any:
             entry, name = json.loads(text), calls[text].name
             item = {"kind": "call", "path": str(kernel), "kernel": str(kernel.relative_to(folder))}
             yield {**item, "function": kernel.stem, "args": _arguments(entry), "name": name}
+
+
+def _is_call(entry: Any) -> bool:
+    """Whether an entry of a JSON file describes a call of an op: others are something else of the tree's."""
+    sides = ("input_desc", "output_desc")
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("op"), str)
+        and all(isinstance(entry.get(s), list) and all(isinstance(d, dict) for d in entry[s]) for s in sides)
+    )
 
 
 def _plain(entry: dict) -> bool:

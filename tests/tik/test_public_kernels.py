@@ -87,6 +87,8 @@ def test_counts_and_reasons(tmp_path: Path) -> None:
     desc = {"format": "ND", "shape": [16], "type": "float32"}
     entry = {"op": "ScaleBy", "input_desc": [desc], "output_desc": [desc], "attr": [{"name": "factor", "value": 2.0}]}
     (tmp_path / "scale.json").write_text(json.dumps([entry]))
+    others = [{**entry, "op": 3}, {**entry, "input_desc": "x"}, {**entry, "output_desc": [1]}, 7]
+    (tmp_path / "others.json").write_text(json.dumps(others))  # of no op
     calls = [{"kernel": "tbe/impl/scale_by.py", "function": "scale_by", "args": [{"shape": [3], "dtype": "float32"}]}]
     (tmp_path / "calls.yaml").write_text(json.dumps(calls))
     known = [{"kernel": "scale_by", "message": "15 of 16|16 of 16", "whose": "test", "why": "the golden is wrong"}]
