@@ -29,6 +29,10 @@ class AddressValue(Expr):
         super().__init__(number.op, number.dtype, number.a, number.b, number.value)
         self.builder, self.address_of, self.base, self.elements = builder, name, base, elements
 
+    def get(self) -> Expr:
+        """The number alone, as a Program holds it."""
+        return Expr(self.op, self.dtype, self.a, self.b, self.value)
+
     def _moved(self, op: str, n: Any) -> Any:
         by = as_expr(n)
         if by.dtype in FLOATS:

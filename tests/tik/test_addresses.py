@@ -10,6 +10,7 @@ import ms_custom_ops as mco
 from ms_custom_ops import engine, tik
 from ms_custom_ops.errors import EngineError, TikError, TikScopeError
 from ms_custom_ops.program import ir
+from ms_custom_ops.program.expr import Expr
 from ms_custom_ops.program.text import parse
 from ms_custom_ops.soc import use_soc
 
@@ -50,6 +51,28 @@ def test_moves_at_addresses(soc, name):
         np.testing.assert_array_equal(b, 2 * a)
         np.testing.assert_array_equal(a, c)
     assert mco.check(program, {"places": x, "results": y, "count": 3}).findings == []
+
+
+def test_an_address_is_a_number_elsewhere():
+    def kernel():
+        t = tik.Tik()
+        table = t.TensorAddrList(4, tik.scope_gm, "table")
+        y = t.Tensor("uint64", (4,), tik.scope_gm, "y")
+        local = t.TensorAddrList(4, tik.scope_ubuf, "local")
+        u = t.Tensor("uint64", (4,), tik.scope_ubuf, "u")
+        t.data_move(local, table, 0, 1, 1, 0, 0)
+        kept = t.Scalar("uint64", "kept", local[2].value)
+        for k, value in enumerate((kept, local[2].value + 3, local[2].value * 2, local[2].value)):
+            u[k].set_as(value)
+        t.data_move(y, u, 0, 1, 1, 0, 0)
+        t.BuildCCE("numbers", [table], [y])
+
+    program = mco.trace(kernel, soc="Ascend910A")
+    nodes = [s.value for s in program.body if isinstance(s, (ir.Store, ir.Assign))]
+    assert len(nodes) == 5 and {type(n) for n in nodes} == {Expr}
+    for name in ENGINES:
+        (y,) = engine.run(program, [np.array([7, 8, 9, 10], np.uint64)], name)
+        assert y.tolist() == [9, 12, 18, 9]
 
 
 def test_an_array_may_stand_twice_and_be_written_in_place():
