@@ -7,7 +7,8 @@
 ``ms`` is the least processor time of the fast mode on one thread, and wall time where two share the work; shares are
 of the time that the measured mode finds step by step (:func:`ms_custom_ops.engine.measure`), of each step the least
 of several runs. Bytes are those that the instructions touch, whatever cache holds them. The peak is what one thread
-reaches here, in the same run, in NumPy's float32 product and copy.
+reaches here, in the same run, in NumPy's float32 product and copy; ``limits`` what it reaches in multiply-adds of
+registers, and the engine in products and exp by themselves.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import limits
 import numpy as np
 from timing import machine_line
 
@@ -131,7 +133,7 @@ def traffic(steps: Iterable[StepMeasure]) -> dict[str, dict[str, float]]:
     return dict(sorted(found.items(), key=lambda item: -item[1]["s"]))
 
 
-def row_of(case: Case, peak: dict[str, float]) -> dict[str, Any]:
+def row_of(case: Case, peak: dict[str, float], known: dict[str, Any]) -> dict[str, Any]:
     op = get_op(case.op)
     chosen = chosen_case(op, Wanted(case.case, None, (case.sizes,), case.attrs))
     call = call_of(op, chosen, None)
@@ -144,7 +146,7 @@ def row_of(case: Case, peak: dict[str, float]) -> dict[str, Any]:
     operations = sum(s.operations for s in steps)
     by_class = sums(steps, class_of)
     rate = operations / by_class["products"] / 1e9 if operations else 0.0
-    return {
+    row = {
         "case": case.name,
         "ms": one * 1e3,
         "ms on two threads": two * 1e3,
@@ -158,7 +160,9 @@ def row_of(case: Case, peak: dict[str, float]) -> dict[str, Any]:
         "share of the peak": operations / one / 1e9 / peak["GFLOP/s"],
         "touched MB": sum(s.read + s.written for s in steps) / 1e6,
         "moves": traffic(steps),
+        "exps": limits.exps_of(steps),
     }
+    return row | {"least ms": limits.least_ms(row, known)}
 
 
 def _product_rate() -> None:
@@ -234,14 +238,24 @@ def report(json_file: Path | None, only: tuple[str, ...]) -> None:
     click.echo(f"measured on: {machine}, SIMD level {engine.isa()}")
     peak = measured_peak()
     short = dispatch_ns()
+    known = limits.measure(least_seconds)
     click.echo(", ".join(f"{value:.1f} {name}" for name, value in peak.items()))
     click.echo(f"an instruction of 16 lanes: {short:.1f} ns")
+    click.echo(json.dumps(known))
     rows = []
     for case in CASES:
         if not only or case.name in only:
-            rows.append(row_of(case, peak))
+            rows.append(row_of(case, peak, known))
             print_row(rows[-1])
     if json_file is not None:
-        found = {"machine": machine, "level": engine.isa(), "peak": peak, "short instruction ns": short, "cases": rows}
+        found = {
+            "machine": machine,
+            "level": engine.isa(),
+            "cores": len(os.sched_getaffinity(0)),
+            "peak": peak,
+            "short instruction ns": short,
+            "limits": known,
+            "cases": rows,
+        }
         json_file.write_text(json.dumps(found, indent=1) + "\n")
         click.echo(f"wrote {json_file}")

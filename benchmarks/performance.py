@@ -43,6 +43,17 @@ Medians in ms, the least time behind the stroke. *Ratio* is our median over that
 and backends: below 1 is faster; the second one compares the least times. MindSpore's float32 graphs scatter most.
 """
 
+LIMITS = """
+## Limits
+
+What one thread does with nothing else to do, in the same run: fused multiply-adds of registers, the engine's products
+of float16 that lies in caches (with unpacking it to float32), and its exp of float32 in the first-level cache. *Least*
+is what the multiplications, additions and exp of a case would take at the first and the last of these rates, without a
+load, a conversion or a move; *here* is what the case takes. *Of the other's time*: the same over the median of the
+fastest of torch's and MindSpore's dtypes and backends above, times the processors that it has. At 1 there would be no
+time for anything but products and exp where it is to be as fast.
+"""
+
 WHY = """
 ## What limits it
 
@@ -50,7 +61,10 @@ WHY = """
   chip), probabilities are rounded to float16 and go to L1 the same way; every result has the bits of instruction after
   instruction. A library that fuses a block of attention into one loop keeps them in registers.
 * **Products** run at the rate of this processor's float32 multiply-adds. A processor with bfloat16 or matrix
-  instructions has more to give, which would not have the same bits.
+  instructions has more to give, which would not have the same bits: `tdpbf16ps` of AMX adds pairs of products in
+  another order than the ascending chain that every level computes, takes subnormal numbers for zero, and takes no
+  float16. The forward pass of torch multiplies float32 and float16 in vector registers too, and bfloat16 by AMX, which
+  is not timed here.
 * **Gathered rows** (sparse attention) are bound by memory: every row is read once, and in the gradient added to its
   place in GM once (`ub->gm`, a read and a write), where NumPy adds up in float32 without a workspace.
 * **Short instructions** cost their dispatch: the figure above, times the instructions of a case. **Short ops** cost
@@ -100,6 +114,29 @@ def times(record: dict[str, Any]) -> str:
     return f"{record['median_ms']:.2f} / {record['min_ms']:.2f}"
 
 
+def limits_part(found: dict[str, Any], records: list[dict[str, Any]]) -> str:
+    """The least times of attention's cases, as shares of what the fastest other one takes on all processors."""
+    known, cores = found["limits"], found["cores"]
+    products = ", ".join(f"{rate:.0f} GFLOP/s at {name}" for name, rate in known["products GFLOP/s"].items())
+    text = LIMITS + f"\nMultiply-adds: {known['multiply-adds GFLOP/s']:.0f} GFLOP/s. Products: {products}. "
+    text += f"exp: {known['exp G/s']:.2f} G numbers/s.\n"
+    cases = {c["case"]: c for c in found["cases"]}
+    rows = []
+    for case, passes in dict.fromkeys((r["case"], r["pass"]) for r in records):
+        names = [f"flash_attention-{case}", f"flash_attention_grad-{case}"][: 1 if passes == "fwd" else 2]
+        if any(name not in cases for name in names):
+            continue
+        here = sum(cases[name]["ms"] for name in names)
+        least = {part: sum(cases[name]["least ms"][part] for name in names) for part in ("products", "exp")}
+        rivals = [r for r in records if (r["case"], r["pass"]) == (case, passes) and r["impl"] != OURS]
+        best = min(rivals, key=lambda r: r["median_ms"]) if rivals else None
+        share = [f"{x / (best['median_ms'] * cores):.2f}" for x in (sum(least.values()), here)] if best else ["", ""]
+        rows.append((case, passes, *(f"{x:.2f}" for x in least.values()), f"{here:.2f}", *share))
+    header = ("case", "pass", "least of products, ms", "least of exp, ms", "here, ms", "least, of the other's time",
+              "here, of the other's time")  # fmt: skip
+    return text + "\n" + table(header, rows)
+
+
 def subject_part(subject: str, records: list[dict[str, Any]]) -> str:
     rows = []
     for case, passes in dict.fromkeys((r["case"], r["pass"]) for r in records):
@@ -122,9 +159,12 @@ def main(files: tuple[Path, ...], out: Path) -> None:
     found = {file.stem: json.loads(file.read_text()) for file in files}
     if "engine" not in found:
         raise click.UsageError(f"files are {', '.join(found)}; accepted: engine.json and those of other subjects")
-    text = HEAD + engine_part(found.pop("engine"))
+    measured = found.pop("engine")
+    text = HEAD + engine_part(measured)
     if found:
         text += RIVALS + "".join(subject_part(name, records) for name, records in found.items())
+    if "attention" in found:
+        text += limits_part(measured, found["attention"])
     out.write_text(text + WHY)
     click.echo(f"wrote {out}")
 

@@ -107,6 +107,30 @@ def test_engine_gives_every_share_of_a_case(tmp_path):
     assert sum(row["classes"].values()) == pytest.approx(1) == sum(row["by instruction"].values())
     assert {"gm->l1", "l1->l0a", "l0c->gm"} <= set(row["moves"]) and all(m["MB"] > 0 for m in row["moves"].values())
     assert row["GFLOP"] == pytest.approx(2 * 8 * 8 * 4 * 32 * (32 * (16 + 32) + 2 * 16 * 32) / 1e9, rel=0.5)
+    limits = found["limits"]
+    assert limits["multiply-adds GFLOP/s"] > 0 and limits["exp G/s"] > 0
+    assert set(limits["products GFLOP/s"]) == {"128x64x128", "128x128x64"}
+    least = row["GFLOP"] / limits["multiply-adds GFLOP/s"] * 1e3
+    assert row["least ms"]["products"] == pytest.approx(least) and row["least ms"]["exp"] > 0
+
+
+def test_the_page_says_what_products_and_exp_take_of_the_others_time(tmp_path):
+    """2 ms of products and 1 of exp against 5 ms on two processors: 0.3; 4 ms measured: 0.4."""
+    row = {"ms": 4.0, "classes": {"products": 1.0}, "GFLOP/s of products": 100.0, "share of the peak": 0.5}
+    row |= {"instructions": 1, "touched MB": 1.0, "by instruction": {"mmad": 1.0}, "moves": {}}
+    row |= {"case": "flash_attention-a", "least ms": {"products": 2.0, "exp": 1.0}}
+    known = {"multiply-adds GFLOP/s": 200.0, "products GFLOP/s": {"1x2x3": 100.0}, "exp G/s": 3.0}
+    measured = {"machine": "m", "level": "generic", "cores": 2, "peak": {}, "short instruction ns": 1.0}
+    record = {"case": "a", "pass": "fwd", "dtype": "float16", "min_ms": 1.0}
+    records = [record | {"impl": "ms_custom_ops", "median_ms": 3.0}]
+    records += [record | {"impl": impl, "median_ms": ms} for impl, ms in (("torch_flash", 5.0), ("mindspore", 6.0))]
+    files = [tmp_path / "engine.json", tmp_path / "attention.json"]
+    files[0].write_text(json.dumps(measured | {"limits": known, "cases": [row]}))
+    files[1].write_text(json.dumps(records))
+    out = tmp_path / "page.md"
+    command = [sys.executable, BENCHMARKS / "performance.py", *files, "--out", out]
+    subprocess.run(command, check=True, timeout=100)
+    assert "| a | fwd | 2.00 | 1.00 | 4.00 | 0.30 | 0.40 |" in out.read_text()
 
 
 def test_unknown_names_are_refused():
