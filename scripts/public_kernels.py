@@ -27,6 +27,7 @@ Printed are the counts and, per failure, one line with the reason and whose faul
 | chip | a chip that is not in the table, or has no such instruction |
 | tool | a package that the test needs |
 | host | a kernel that needs the tiling data of a host function |
+| form | a single-op description that does not say how its parts become arguments (lists of tensors, missing ones) |
 | slow | longer than ``--timeout`` |
 | here | none of these: of this package, until shown otherwise |
 
@@ -40,6 +41,7 @@ import argparse
 import collections
 import collections.abc
 import contextlib
+import inspect
 import io
 import json
 import math
@@ -75,6 +77,7 @@ from ms_custom_ops import compat
 _TIK = re.compile(r"\btik\.Tik\(")
 _IMPORT = re.compile(r"^(?:from|import)\s.*$", re.MULTILINE)
 _BEYOND = re.compile(r" needs bytes | overflow: elements needed ")
+_FORM = re.compile(r"^SignatureError|^OpParamError: \w+: (arguments|type of |\w+ is \{)")
 _ROOM = 1 << 24  # bytes behind every argument, to judge a kernel that reaches beyond them
 
 
@@ -183,14 +186,19 @@ def one_case(item: dict, test: OpUT, case: Case, options: argparse.Namespace) ->
 def work_call(item: dict, options: argparse.Namespace) -> Any:
     """A call of a function of a kernel file with given arguments: traced and run."""
 
-    def call(room: int) -> str:
-        module = compat.load_kernel(item["path"])
-        params = [described(p) if isinstance(p, dict) else p for p in item["args"]]
-        case = Case("call", params, [])
-        return run_case(getattr(module, item["function"]), case, item.get("soc") or options.soc, runs, room)
+    runs, attrs = small(item["args"], options), item.get("attrs", {})
 
-    runs = small(item["args"], options)
-    yield judged(item["kernel"], item.get("name", item["function"]), "run" if runs else "large", options, call)
+    def call(room: int) -> str:
+        function = getattr(compat.load_kernel(item["path"]), item["function"])
+        params = [described(p) if isinstance(p, dict) else p for p in item["args"]]
+        by_name = attrs if attrs.keys() <= inspect.signature(function).parameters.keys() else {}
+        case = Case("call", params if by_name else params + list(attrs.values()), [], more=by_name)
+        return run_case(function, case, item.get("soc") or options.soc, runs, room)
+
+    result = judged(item["kernel"], item.get("name", item["function"]), "run" if runs else "large", options, call)
+    if "attrs" in item and result.whose == "here" and _FORM.search(result.reason):
+        result.whose = "form"
+    yield result
 
 
 def small(params: list, options: argparse.Namespace) -> bool:
@@ -269,13 +277,17 @@ def single_ops(folder: Path, by_name: dict) -> Any:
             continue
         for entry in entries if isinstance(entries, list) else []:
             if _is_call(entry) and _plain(entry):
+                unknown = any(size < 0 for d in (*entry["input_desc"], *entry["output_desc"]) for size in d["shape"])
                 for kernel in by_name.get(entry["op"].lower(), []):
+                    if unknown and "dynamic" not in kernel.parts:
+                        continue  # the description is for the operator of that name there
                     found[kernel][json.dumps(entry, sort_keys=True)] = path
     for kernel, calls in found.items():
         for text in sorted(calls, key=lambda t: _elements(json.loads(t)))[:2]:
             entry, name = json.loads(text), calls[text].name
             item = {"kind": "call", "path": str(kernel), "kernel": str(kernel.relative_to(folder))}
-            yield {**item, "function": kernel.stem, "args": _arguments(entry), "name": name}
+            attrs = {a["name"]: a["value"] for a in entry.get("attr") or [] if "name" in a}
+            yield {**item, "function": kernel.stem, "args": _arguments(entry), "attrs": attrs, "name": name}
 
 
 def _is_call(entry: Any) -> bool:
@@ -299,14 +311,14 @@ def _elements(entry: dict) -> int:
 
 
 def _arguments(entry: dict) -> list:
-    """Tensor dicts and attributes of a single-op description."""
+    """Tensor dicts of a single-op description."""
     args: list = []
     for kind in ("input", "output"):
         for desc in entry[f"{kind}_desc"]:
             form, dtype = desc.get("format", "ND"), DTYPE_NAMES.get(desc["type"], desc["type"])
             tensor = {"shape": [int(d) for d in desc["shape"]], "dtype": dtype, "format": form, "ori_format": form}
             args.append({**tensor, "param_type": kind})
-    return args + [a["value"] for a in entry.get("attr") or []]
+    return args
 
 
 # ---- the run ----
