@@ -37,7 +37,7 @@ class Case:
     chips: list
     expect: Any = "success"
     golden: Any = None
-    standard: tuple[float, float] = (1e-3, 1e-3)
+    standard: tuple[float, ...] = (1e-3, 1e-3)
     more: dict = field(default_factory=dict)
     precise: bool = False  # its author runs it and compares; the others are compiled only, whatever golden they name
 
@@ -252,15 +252,16 @@ class HostError(Exception):
     """The kernel takes more than the tensors of the case: tiling data of a host function."""
 
 
-def compare(got: list, want: list, standard: tuple[float, float]) -> str:
-    """Text of the first output with too large a share of deviating elements."""
-    deviation, share = standard
+def compare(got: list, want: list, standard: tuple[float, ...]) -> str:
+    """Text of the first output with too large a share of deviating elements. The deviation is relative; a third number
+    of the standard is the least magnitude it is relative to (1e-3)."""
+    deviation, share, least = (*standard, 1e-3)[:3]
     for k, (a, b) in enumerate(zip(got, want, strict=False)):
         b = np.asarray(b).astype(np.float64).reshape(-1)
         a = np.asarray(a).astype(np.float64).reshape(-1)
         if a.size != b.size:
             return f"output {k} has {a.size} elements, its golden {b.size}"
-        bad = ~(np.abs(a - b) <= deviation * np.maximum(np.abs(b), 1e-3)) & (a != b) & ~(np.isnan(a) & np.isnan(b))
+        bad = ~(np.abs(a - b) <= deviation * np.maximum(np.abs(b), least)) & (a != b) & ~(np.isnan(a) & np.isnan(b))
         if bad.sum() > share * max(b.size, 1):
             at = int(np.argmax(bad))
             return (
@@ -304,7 +305,9 @@ def raised_by(error: BaseException, tree: str) -> str:
 
 
 def described(tensor: dict) -> dict:
-    """A tensor dict with every key that operators read."""
+    """A tensor dict with every key that operators read; a ``value`` that is text is a .npy file."""
+    if isinstance(tensor.get("value"), str):
+        tensor = {**tensor, "value": np.load(tensor["value"])}
     shape = tuple(tensor["shape"])
     forms = {"format": "ND", "ori_format": "ND", "ori_shape": shape, "param_type": "input"}
     return {**forms, **tensor, "shape": shape}

@@ -13,7 +13,9 @@ Nothing is fetched: FOLDER is a tree somebody has, e.g. an operator package of C
   ``compiled``. Where an error is expected the operator must refuse the arguments, or the run stop: ``refusal``;
 * single-op descriptions (``*.json``: a list of ``op``, ``input_desc``, ``output_desc``, ``attr``): traced and run
   (``run``), or traced only where they have more than ``--elements`` in all (``large``);
-* calls of ``--cases``: a list of ``{kernel: path, function: name, args: [...], soc: chip}``: the same.
+* calls of ``--cases``: a list of ``{kernel: path, function: name, args: [...], attrs: {...}, soc: chip, name: text,
+  golden: FILE.py:FUNCTION, standard: [deviation, share, least]}``: the same; a golden is called with the arguments,
+  each tensor's data under ``value``.
 
 Printed are the counts and, per failure, one line with the reason and whose fault it is:
 
@@ -27,7 +29,8 @@ Printed are the counts and, per failure, one line with the reason and whose faul
 | chip | a chip that is not in the table, or has no such instruction |
 | tool | a package that the test needs |
 | host | a kernel that needs the tiling data of a host function |
-| form | a single-op description that does not say how its parts become arguments (lists of tensors, missing ones) |
+| form | a single-op description that does not say how its parts become arguments (lists of tensors, missing ones) or
+  what its integers are: they are 0 |
 | slow | longer than ``--timeout`` |
 | here | none of these: of this package, until shown otherwise |
 
@@ -43,12 +46,12 @@ import collections.abc
 import contextlib
 import inspect
 import io
-import json
 import math
 import multiprocessing
 import multiprocessing.connection
 import os
 import re
+import runpy
 import signal
 import sys
 import warnings
@@ -59,7 +62,6 @@ from typing import Any
 import yaml
 from kernel_cases import (
     CAMEL,
-    DTYPE_NAMES,
     Case,
     OpUT,
     blame,
@@ -71,13 +73,17 @@ from kernel_cases import (
     tensorflow_1,
     tensors_of,
 )
+from single_ops import single_ops
 
 from ms_custom_ops import compat
 
 _TIK = re.compile(r"\btik\.Tik\(")
 _IMPORT = re.compile(r"^(?:from|import)\s.*$", re.MULTILINE)
 _BEYOND = re.compile(r" needs bytes | overflow: elements needed ")
-_FORM = re.compile(r"^SignatureError|^OpParamError: \w+: (arguments|type of |\w+ is \{)")
+_FORM = re.compile(
+    r"^SignatureError|^OpParamError: \w+: (arguments|type of |\w+ is \{)"
+    r"|^EngineError: (\w+: \w+ needs bytes \[-|scalar: integer division by zero|data_move: burst is 0)"
+)
 _ROOM = 1 << 24  # bytes behind every argument, to judge a kernel that reaches beyond them
 
 
@@ -187,18 +193,27 @@ def work_call(item: dict, options: argparse.Namespace) -> Any:
     """A call of a function of a kernel file with given arguments: traced and run."""
 
     runs, attrs = small(item["args"], options), item.get("attrs", {})
+    golden = named_function(item["golden"]) if "golden" in item else None
 
     def call(room: int) -> str:
         function = getattr(compat.load_kernel(item["path"]), item["function"])
         params = [described(p) if isinstance(p, dict) else p for p in item["args"]]
         by_name = attrs if attrs.keys() <= inspect.signature(function).parameters.keys() else {}
-        case = Case("call", params if by_name else params + list(attrs.values()), [], more=by_name)
+        case = Case("call", params if by_name else params + list(attrs.values()), [], golden=golden, more=by_name)
+        case.standard = tuple(item.get("standard", case.standard))
         return run_case(function, case, item.get("soc") or options.soc, runs, room)
 
-    result = judged(item["kernel"], item.get("name", item["function"]), "run" if runs else "large", options, call)
+    stage = "large" if not runs else "golden" if golden else "run"
+    result = judged(item["kernel"], item.get("name", item["function"]), stage, options, call)
     if "attrs" in item and result.whose == "here" and _FORM.search(result.reason):
         result.whose = "form"
     yield result
+
+
+def named_function(name: str) -> Any:
+    """The function that ``FILE.py:NAME`` says."""
+    path, _, function = name.rpartition(":")
+    return runpy.run_path(path)[function]
 
 
 def small(params: list, options: argparse.Namespace) -> bool:
@@ -267,60 +282,6 @@ def operators(named: dict, kernels: set[str]) -> dict[str, list[Path]]:
     return found
 
 
-def single_ops(folder: Path, by_name: dict) -> Any:
-    """Calls that single-op descriptions make: of every kernel the two with the fewest elements."""
-    found = collections.defaultdict(dict)
-    for path in sorted(folder.rglob("*.json")):
-        try:
-            entries = json.loads(_text(path))
-        except ValueError:
-            continue
-        for entry in entries if isinstance(entries, list) else []:
-            if _is_call(entry) and _plain(entry):
-                unknown = any(size < 0 for d in (*entry["input_desc"], *entry["output_desc"]) for size in d["shape"])
-                for kernel in by_name.get(entry["op"].lower(), []):
-                    if unknown and "dynamic" not in kernel.parts:
-                        continue  # the description is for the operator of that name there
-                    found[kernel][json.dumps(entry, sort_keys=True)] = path
-    for kernel, calls in found.items():
-        for text in sorted(calls, key=lambda t: _elements(json.loads(t)))[:2]:
-            entry, name = json.loads(text), calls[text].name
-            item = {"kind": "call", "path": str(kernel), "kernel": str(kernel.relative_to(folder))}
-            attrs = {a["name"]: a["value"] for a in entry.get("attr") or [] if "name" in a}
-            yield {**item, "function": kernel.stem, "args": _arguments(entry), "attrs": attrs, "name": name}
-
-
-def _is_call(entry: Any) -> bool:
-    """Whether an entry of a JSON file describes a call of an op: others are something else of the tree's."""
-    sides = ("input_desc", "output_desc")
-    return (
-        isinstance(entry, dict)
-        and isinstance(entry.get("op"), str)
-        and all(isinstance(entry.get(s), list) and all(isinstance(d, dict) for d in entry[s]) for s in sides)
-    )
-
-
-def _plain(entry: dict) -> bool:
-    """Whether a description says one dtype and one shape for every tensor."""
-    descs = [*entry["input_desc"], *entry["output_desc"]]
-    return all(isinstance(d.get("type"), str) and isinstance(d.get("shape"), list) for d in descs)
-
-
-def _elements(entry: dict) -> int:
-    return sum(math.prod(d["shape"]) for d in (*entry["input_desc"], *entry["output_desc"]))
-
-
-def _arguments(entry: dict) -> list:
-    """Tensor dicts of a single-op description."""
-    args: list = []
-    for kind in ("input", "output"):
-        for desc in entry[f"{kind}_desc"]:
-            form, dtype = desc.get("format", "ND"), DTYPE_NAMES.get(desc["type"], desc["type"])
-            tensor = {"shape": [int(d) for d in desc["shape"]], "dtype": dtype, "format": form, "ori_format": form}
-            args.append({**tensor, "param_type": kind})
-    return args
-
-
 # ---- the run ----
 def run_all(items: list[dict], options: argparse.Namespace) -> list[Result]:
     """Results of every item; each runs in a process of its own, ``jobs`` at a time."""
@@ -358,7 +319,8 @@ def judge(results: list[Result], known: list[dict]) -> None:
     """What is known about a failure replaces the first guess."""
     for result in results:
         for entry in known:
-            matches = re.search(entry["kernel"], result.kernel) and re.search(entry["message"], result.reason)
+            name = f"{result.kernel} {result.case}"
+            matches = re.search(entry["kernel"], name) and re.search(entry["message"], result.reason)
             if result.whose and matches:
                 result.whose, result.reason = entry["whose"], f"{entry['why']} ({result.reason})"
                 break
@@ -388,7 +350,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--soc", default="Ascend910A")
     parser.add_argument("--cases", help="YAML list of calls")
-    parser.add_argument("--known", help="YAML list of failures that are understood")
+    parser.add_argument("--known", help="YAML list of failures that are understood; public_kernels.yaml by default")
     parser.add_argument("--only", help="kernels or tests with this text in their path")
     parser.add_argument("--goldens", action="store_true", help="of the unit tests the cases with goldens only")
     parser.add_argument("--elements", type=int, default=1 << 24, help="a call without golden with more is not run")
@@ -404,7 +366,8 @@ def main() -> int:
     older_names()
     options.tree = str(folder)
     results = run_all(find(folder, options), options)
-    judge(results, yaml.safe_load(Path(options.known).read_text()) if options.known else [])
+    known = Path(options.known or Path(__file__).with_suffix(".yaml"))
+    judge(results, yaml.safe_load(known.read_text()))
     print(file=sys.stderr)
     report(results)
     return 0

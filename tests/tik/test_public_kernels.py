@@ -89,7 +89,13 @@ def test_counts_and_reasons(tmp_path: Path) -> None:
     (tmp_path / "scale.json").write_text(json.dumps([entry]))
     others = [{**entry, "op": 3}, {**entry, "input_desc": "x"}, {**entry, "output_desc": [1]}, 7]
     (tmp_path / "others.json").write_text(json.dumps(others))  # of no op
-    calls = [{"kernel": "tbe/impl/scale_by.py", "function": "scale_by", "args": [{"shape": [3], "dtype": "float32"}]}]
+    (tmp_path / "doubled.py").write_text("def golden(x, y):\n    return 2 * x['value']\n")
+    x, golden = {"shape": [24], "dtype": "float32", "value_range": [-3, 3]}, f"{tmp_path / 'doubled.py'}:golden"
+    call = {"kernel": "tbe/impl/scale_by.py", "function": "scale_by"}
+    calls = [
+        {**call, "args": [{"shape": [3], "dtype": "float32"}]},
+        {**call, "args": [x, {**x, "param_type": "output"}], "attrs": {"factor": 2.0}, "golden": golden, "name": "two"},
+    ]
     (tmp_path / "calls.yaml").write_text(json.dumps(calls))
     known = [{"kernel": "scale_by", "message": "15 of 16|16 of 16", "whose": "test", "why": "the golden is wrong"}]
     (tmp_path / "known.yaml").write_text(json.dumps(known))
@@ -100,7 +106,7 @@ def test_counts_and_reasons(tmp_path: Path) -> None:
     )  # fmt: skip
     lines = done.stdout.splitlines()
     assert "load       2 of 2" in lines
-    assert "golden     1 of 3, 1 test, 1 chip" in lines
+    assert "golden     2 of 4, 1 test, 1 chip" in lines
     assert "trace      1 of 2, 1 dsl" in lines
     assert "refusal    1 of 1" in lines
     assert "run        1 of 2, 1 here" in lines
