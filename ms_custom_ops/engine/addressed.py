@@ -100,7 +100,8 @@ def lay_out(program: ir.Program, buffers: Sequence[ir.Buffer], values: Sequence[
                 arrays.append((end, array))
                 end = (_behind(end, array) // _STEP + 2) * _STEP
             table[k] = places[key]
-        given.append(table.reshape(-1) if None in _dims(buffer) else table.reshape(_dims(buffer)))
+        dims = [d for d in _dims(buffer) if d is not None]
+        given.append(table.reshape(dims if len(dims) == len(buffer.shape) else -1))
     _check_apart(program, arrays, [v for v in values if isinstance(v, np.ndarray)])
     raw = np.full(end, _GUARD, np.uint8)
     for start, array in arrays:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import numpy as np
@@ -73,7 +72,7 @@ def _number(b: Builder, api: str, what: str, value: Any, dtype: str) -> int | fl
     """A number that the dtype holds: floats are rounded to it, integers must be whole and in its range."""
     if isinstance(value, np.generic):
         value = value.item()
-    if not isinstance(value, numbers.Real):
+    if not isinstance(value, (int, float)):
         raise b.fail(TikError, api, what, f"a {type(value).__name__}", _ACCEPTED)
     if dtype in FLOATS:
         return float(value)
