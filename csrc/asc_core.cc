@@ -2,8 +2,6 @@
 #include "asc_core.h"
 
 #include <link.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -16,8 +14,6 @@
 namespace mco::asc {
 
 namespace {
-
-constexpr size_t kStackBytes = size_t(1) << 20;
 
 constexpr const char* kPositions[] = {"GM",  "A1",    "A2",     "B1",      "B2",  "C1",   "C2",        "CO1",
                                       "CO2", "VECIN", "VECOUT", "VECCALC", "SHM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL"};
@@ -37,6 +33,19 @@ void nowhere(const char* call) {
 const char* position_name(int position) {
   const int n = int(sizeof kPositions / sizeof kPositions[0]);
   return position >= 0 && position < n ? kPositions[position] : "?";
+}
+
+std::string Queue::name() const {
+  return std::string(position_name(position)) + (depth >= 0 ? " queue of " : " buffer of ") + made.text();
+}
+
+const std::string& Home::name() const {
+  if (!given.empty()) return given;
+  if (placed) return given = format("%s tensor at %lld", position_name(position), (long long)address);
+  if (!queue) return given = format("%s at %lld", kScopeName[scope], (long long)address);
+  const auto at = std::find(queue->blocks.begin(), queue->blocks.end(), this);
+  if (queue->blocks.size() == 1) return given = "the " + queue->name();
+  return given = "block " + std::to_string(at - queue->blocks.begin()) + " of the " + queue->name();
 }
 
 Scope scope_of(int position, bool split) {
@@ -65,17 +74,6 @@ Scope scope_of(int position, bool split) {
       return GM;
   }
 }
-
-Fibre::Fibre() {
-  const size_t page = size_t(sysconf(_SC_PAGESIZE));
-  bytes = kStackBytes + page;
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw Error("out of memory: the stack of a core");
-  mprotect(memory, page, PROT_NONE);
-  stack = static_cast<uint8_t*>(memory);
-}
-
-Fibre::~Fibre() { munmap(stack, bytes); }
 
 AscCore::AscCore(Launch& launch, int number, bool cube) : launch(launch), number(number) {
   info.is_cube = cube;
@@ -123,18 +121,15 @@ uint32_t AscCore::place_of(const mco_asc_where& where) {
 
 void AscCore::leave() {
   ended = true;
-  before_switch(nullptr, worker->stack, worker->stack_bytes);
-  setcontext(&worker->context);
-  abort();
+  seat->fibre.leave(worker->shore);
 }
 
-void AscCore::wait(const mco_asc_where& where, const std::string& what, Ready until) {
-  waits_for = std::string(where.call) + ": " + what;
+void AscCore::wait(const mco_asc_where& where, What what, Ready until) {
+  waits_in = where.call;
+  waits_for = std::move(what);
   waits_at = Place(where);
   ready = std::move(until);
-  before_switch(&seat->fibre.fake, worker->stack, worker->stack_bytes);
-  swapcontext(&seat->fibre.context, &worker->context);
-  after_switch(seat->fibre.fake, &worker->stack, &worker->stack_bytes);
+  seat->fibre.rest(worker->shore);
 }
 
 void AscCore::look_now(const mco_asc_where& where) {
@@ -156,11 +151,11 @@ int64_t AscCore::scope_bytes(Scope scope) const {
   return launch.spec.scope_bytes[scope];
 }
 
-Home* AscCore::new_home(const std::string& name, Scope scope, int position, int64_t address, int64_t bytes) {
-  Home& home = homes.emplace_back();
+Home* AscCore::new_home(const char* name, Scope scope, int position, int64_t address, int64_t bytes) {
+  Home& home = homes.add();
   home.owner = this;
   touched[scope] = std::max(touched[scope], address + bytes);
-  home.name = name;
+  home.given = name;
   home.scope = scope;
   home.position = position;
   home.address = address;
@@ -200,7 +195,7 @@ static bool constant_of(const void* code, uint8_t* at, DirectOperand& place) {
       &wanted);
   if (!wanted.end) return false;
   place.memory = {reinterpret_cast<uint8_t*>(wanted.first), int64_t(wanted.end - wanted.first), 0,
-                  "the constants of the kernel", GM};
+                  Name("the constants of the kernel"), GM};
   place.offset = int64_t(wanted.at - wanted.first);
   return true;
 }
@@ -220,7 +215,7 @@ void AscCore::missing(const Home& home, const mco_asc_call& call) {
   if (launch.wanted_kind >= 0) leave();
   const bool vector = home.scope == UB;
   fail(call.where, Fault::OutOfBounds,
-       home.name + " is memory of " + (vector ? "vector" : "cube") + " cores, this is a " +
+       home.name() + " is memory of " + (vector ? "vector" : "cube") + " cores, this is a " +
            (info.is_cube ? "cube" : "vector") + " core; accepted: such a call under " +
            (vector ? "ASCEND_IS_AIV" : "ASCEND_IS_AIC"));
 }
@@ -232,7 +227,7 @@ void AscCore::search(const mco_asc_operand& o, DirectOperand& place, const mco_a
   if (!o.gm && address < uintptr_t(launch.spec.scope_bytes[UB])) {  // a tensor that was never set lies at 0
     const int64_t ub = scope_bytes(UB);
     touched[UB] = std::max(touched[UB], ub);
-    place.memory = {ub ? core->machine().arena.base(UB) : nullptr, ub, 0, "UB", UB};
+    place.memory = {ub ? core->machine().arena.base(UB) : nullptr, ub, 0, Name("UB"), UB};
     place.offset = int64_t(address);
     return;
   }
@@ -241,19 +236,19 @@ void AscCore::search(const mco_asc_operand& o, DirectOperand& place, const mco_a
     uint8_t* first = bytes ? core->machine().arena.base(Scope(s)) : nullptr;
     if (!bytes || at < first || at >= first + bytes) continue;
     touched[s] = std::max(touched[s], bytes);
-    place.memory = {first, bytes, 0, kScopeName[s], Scope(s)};
+    place.memory = {first, bytes, 0, Name(kScopeName[s]), Scope(s)};
     place.offset = at - first;
     return;
   }
   const Home* home = launch.find_gm(at);
   if (home) {
-    place.memory = {home->base, home->bytes, 0, home->name.c_str(), GM};
+    place.memory = {home->base, home->bytes, 0, home->lazy_name(), GM};
     place.offset = at - home->base;
     return;
   }
   if (at && constant_of(reinterpret_cast<const void*>(launch.spec.entry[info.is_cube ? 0 : 1]), at, place)) return;
   if (!launch.spec.strict && at) {
-    place.memory = {at, INT64_MAX / 4, 0, "memory of unknown size", GM};
+    place.memory = {at, INT64_MAX / 4, 0, Name("memory of unknown size"), GM};
     place.offset = 0;
     return;
   }
@@ -320,14 +315,15 @@ const mco_asc_home* mco_asc_place(const mco_asc_where* where, int position, int6
               mco::format("bytes [%lld, %lld) of %s, which has %lld; accepted: a place within it", (long long)address,
                           (long long)(address + bytes), mco::kScopeName[scope], (long long)size));
   }
-  const std::string name = mco::format("%s tensor at %lld", mco::asc::position_name(position), (long long)address);
-  for (mco::asc::Home& old : core.homes) {  // loops make the same tensor again and again
-    if (!old.queue && old.scope == scope && old.address == address && old.bytes == bytes && old.name == name) {
+  for (size_t i = 0; i < core.homes.size(); ++i) {  // loops make the same tensor again and again
+    mco::asc::Home& old = core.homes[i];
+    if (old.placed && old.position == position && old.address == address && old.bytes == bytes) {
       *at = old.base;
       return &old;
     }
   }
-  mco::asc::Home* home = core.new_home(name, scope, position, address, bytes);
+  mco::asc::Home* home = core.new_home("", scope, position, address, bytes);
+  home->placed = true;
   *at = home->base;
   return home;
 }

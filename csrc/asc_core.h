@@ -2,8 +2,7 @@
 // A core that runs an Ascend C kernel: a fibre of its own with registers, memories, pipes and flags of its own.
 #pragma once
 
-#include <ucontext.h>
-
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "../ms_custom_ops/ascendc/include/mco/abi.h"
+#include "asc_fibre.h"
 #include "asc_site.h"
 #include "checker.h"
 #include "core.h"
@@ -18,6 +18,8 @@
 #include "timer.h"
 
 namespace mco::asc {
+
+constexpr int kCrossFlags = 16, kCrossModes = 3;
 
 class Checked;
 class Directory;
@@ -35,13 +37,33 @@ struct Place {
 };
 
 class AscCore;
-struct Queue;
+struct Home;
+
+struct Queue {
+  mco_asc_pipe* pipe = nullptr;
+  int position = 0, depth = 0;  // depth -1: a buffer without queue
+  int64_t block_bytes = 0;
+  std::vector<Home*> blocks;
+  size_t next = 0;  // to try first
+  std::vector<Home*> waiting;
+  Place made;
+  int producer = 1, consumer = 1;  // the pipes that its flags order
+  // Of a pool: what its buffers have taken, and they.
+  int64_t used = 0;
+  std::vector<std::unique_ptr<Queue>> parts;
+  std::string name() const;
+};
 
 // A block of on-chip memory, or a tensor in GM.
 struct Home : mco_asc_home {
-  std::string name;
   int64_t address = 0;  // in its memory
   Queue* queue = nullptr;
+  bool placed = false;  // by its address
+  mutable std::string given;  // its name, empty: made of where it lies when somebody asks
+  const std::string& name() const;
+  Name lazy_name() const {
+    return {[](const void* home) { return static_cast<const Home*>(home)->name().c_str(); }, this};
+  }
   enum State : uint8_t { kFree, kTaken, kQueued } state = kFree;
   Place since;     // of the call that made the state
   Place released;  // where its pipe or its pool was reset
@@ -54,63 +76,56 @@ struct Home : mco_asc_home {
   bool output = false;
 };
 
-struct Queue {
-  mco_asc_pipe* pipe = nullptr;
-  int depth = 0;  // -1: a buffer without queue
-  int64_t block_bytes = 0;
-  std::vector<Home*> blocks;
-  size_t next = 0;  // to try first
-  std::deque<Home*> waiting;
-  Place made;
-  std::string name;
-  int producer = 1, consumer = 1;  // the pipes that its flags order
-  // Of a pool: what its buffers have taken, and they.
-  int64_t used = 0;
-  std::vector<std::unique_ptr<Queue>> parts;
+// Homes of a core, which stay where they are.
+class Homes {
+ public:
+  Home& add() {
+    if (size_ % kChunk == 0) chunks_.push_back(std::make_unique<Home[]>(kChunk));
+    return (*this)[size_++];
+  }
+  size_t size() const { return size_; }
+  Home& operator[](size_t i) { return chunks_[i / kChunk][i % kChunk]; }
+
+ private:
+  static constexpr size_t kChunk = 16;
+  size_t size_ = 0;
+  std::vector<std::unique_ptr<Home[]>> chunks_;
 };
 
-// What AddressSanitizer wants to know of a switch to another stack. A core may leave its stack in the middle, where
-// the sanitizer has marked gaps between variables: `clean_stack` before another core begins on it.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MCO_ASC_ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(MCO_ASC_ASAN)
-extern "C" void __asan_unpoison_memory_region(const volatile void* at, size_t size);
-inline void clean_stack(void* bottom, size_t size) { __asan_unpoison_memory_region(bottom, size); }
-extern "C" void __sanitizer_start_switch_fiber(void** fake, const void* bottom, size_t size);
-extern "C" void __sanitizer_finish_switch_fiber(void* fake, const void** bottom, size_t* size);
-inline void before_switch(void** fake, const void* bottom, size_t size) {
-  __sanitizer_start_switch_fiber(fake, bottom, size);
-}
-inline void after_switch(void* fake, const void** bottom, size_t* size) {
-  __sanitizer_finish_switch_fiber(fake, bottom, size);
-}
-#else
-inline void clean_stack(void*, size_t) {}
-inline void before_switch(void**, const void*, size_t) {}
-inline void after_switch(void*, const void**, size_t*) {}
-#endif
+// Flags of pairs of pipes.
+class PipeFlags {
+ public:
+  static constexpr int kPairs = 64, kIds = 8;
+  struct Flag {
+    int balance = 0;  // set minus waited
+    bool taken = false;
+    Place first_wait;  // without a set
+  };
+  Flag* of(int pair) {
+    used |= uint64_t(1) << pair;
+    return flags_[pair];
+  }
+  void clear() {
+    for (; used; used &= used - 1) std::fill_n(flags_[__builtin_ctzll(used)], kIds, Flag());
+  }
+  uint64_t used = 0;  // a bit for each pair
 
-// A fibre: a stack and where it stands.
-struct Fibre {
-  ucontext_t context;
-  void* fake = nullptr;      // of AddressSanitizer
-  uint8_t* stack = nullptr;  // behind a page that no one may touch
-  size_t bytes = 0;
-  Fibre();
-  ~Fibre();
-  Fibre(const Fibre&) = delete;
-  Fibre& operator=(const Fibre&) = delete;
+ private:
+  Flag flags_[kPairs][kIds];
 };
 
 // What a core takes from the thread that runs it, and gives back; kept for later launches.
 struct Seat {
   Fibre fibre;
-  std::unique_ptr<Core> cores[2];    // a vector core and a cube core
-  Sites sites;                       // of calls that they issued
-  int64_t touched[2][kScopes] = {};  // bytes of their memories that may hold something
+  PipeFlags events;
+  // Of the call that is issued.
+  static constexpr int kMostOperands = 32;
+  DirectOperand places[kMostOperands];
+  Value values[kMostOperands];
+  int64_t attrs[kMostOperands];
+  std::unique_ptr<Core> core;
+  Sites sites;                    // of calls that it issued
+  int64_t touched[kScopes] = {};  // bytes of its memories that may hold something
 };
 
 class AscCore {
@@ -137,9 +152,10 @@ class AscCore {
   void check_alive(const Home& home, uint32_t loc);
   [[noreturn]] void leave();
   // Rests until `ready`, which is asked under the lock of the launch; asked to take, it takes what it waited for.
-  // `what` it waits for shows in a deadlock.
+  // `what` it waits for shows in a deadlock; both hold so little that they need no memory.
   using Ready = std::function<bool(bool take)>;
-  void wait(const mco_asc_where& where, const std::string& what, Ready ready);
+  using What = std::function<std::string()>;
+  void wait(const mco_asc_where& where, What what, Ready ready);
 
   // Whether the launch wants this core to stop; asked now and then.
   void look(const mco_asc_where& where) {
@@ -148,7 +164,7 @@ class AscCore {
   void look_now(const mco_asc_where& where);
   std::string title() const;  // "AIV core 3"
   int64_t scope_bytes(Scope scope) const;
-  Home* new_home(const std::string& name, Scope scope, int position, int64_t address, int64_t bytes);
+  Home* new_home(const char* name, Scope scope, int position, int64_t address, int64_t bytes);
   // Memory of an operand, and how many bytes into it the operand lies.
   void locate(const mco_asc_operand& o, DirectOperand& place, const mco_asc_call& call, int number) {
     if (!o.home) return search(o, place, call, number);
@@ -157,7 +173,7 @@ class AscCore {
     place.memory.base = home->base;
     place.memory.bytes = home->scope >= L0A && !checker ? cube_room(*home) : home->bytes;
     place.memory.address = home->address;
-    place.memory.name = home->name.c_str();
+    place.memory.name = home->lazy_name();
     place.memory.scope = Scope(home->scope);
     place.offset = static_cast<uint8_t*>(o.at) - home->base;
   }
@@ -176,27 +192,36 @@ class AscCore {
   bool mask_counter = false;
   uint64_t mask[2] = {~uint64_t(0), ~uint64_t(0)};
 
-  // Flags of pipe pairs: set minus waited, and where the first wait without a set stands.
-  struct Flag {
-    int balance = 0;
-    bool taken = false;
-    Place first_wait;
-  };
-  Flag flags[64][8];
-  int next_event[64] = {};
-
   std::vector<std::unique_ptr<mco_asc_pipe>> pipes;
-  std::deque<Home> homes;
+  Homes homes;
   std::vector<std::unique_ptr<uint8_t[]>> kept;
   Home* scratch = nullptr;
   int64_t touched[kScopes] = {};  // bytes of each memory that its buffers reach
-  // Of the call that is issued.
-  static constexpr int kMostOperands = 32;
-  DirectOperand places[kMostOperands];
-  Value values[kMostOperands];
-  int64_t attrs[kMostOperands];
   bool issued = false;
   uint32_t ticks = 0;
+
+  // Cores of its block, or all of its kind: those that its flags of a mode reach are also those whose flags it waits for.
+  struct Peers {
+    const int* first = nullptr;
+    int count = 0;
+    const int* begin() const { return first; }
+    const int* end() const { return first + count; }
+  };
+  Peers peers[kCrossModes];
+  int rank[kCrossModes] = {};  // among the peers of each of those
+  // How often each of the peers has set a flag that was not waited for, and how many of them have not; under the lock of
+  // the launch. Empty until the first does.
+  struct CrossFlag {
+    std::vector<int> set;
+    int missing = 0;
+    bool ready() const { return !set.empty() && !missing; }
+    int raise(int who) {
+      missing -= set[size_t(who)] == 0;
+      return ++set[size_t(who)];
+    }
+    void lower(int who) { missing += --set[size_t(who)] == 0; }
+  };
+  CrossFlag cross[kCrossFlags][kCrossModes];
 
   // Of the scheduler.
   std::unique_ptr<Seat> seat;
@@ -209,7 +234,8 @@ class AscCore {
   bool ended = false, failed = false, found = false;  // failed with a finding
   Ready ready;                                        // null: it runs
   bool pauses = false;                                // it only lets others go on
-  std::string waits_for;
+  const char* waits_in = nullptr;
+  What waits_for;
   Place waits_at;
   std::string error;
   const void* fault_at = nullptr;     // code that a signal came from, or that would have ended the process

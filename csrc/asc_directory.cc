@@ -18,7 +18,7 @@ uint32_t Directory::place(const Place& place) {
 
 uint32_t Directory::number_of(const Home& home) {
   if (home.number != kNone) return home.number;
-  const MemorySpan memory{home.base, home.bytes, home.address, home.name.c_str(), Scope(home.scope)};
+  const MemorySpan memory{home.base, home.bytes, home.address, home.lazy_name(), Scope(home.scope)};
   return home.number = number_of(memory, home.queue ? home.queue->made : Place());
 }
 
@@ -26,10 +26,10 @@ uint32_t Directory::number_of(const MemorySpan& memory, const Place& made) {
   const int64_t address = memory.scope == GM ? int64_t(reinterpret_cast<uintptr_t>(memory.base)) : memory.address;
   const uint32_t next = uint32_t(program_.buffers.size());
   const auto [at, fresh] =
-      buffers_.try_emplace(std::make_tuple(std::string(memory.name), int(memory.scope), address, memory.bytes), next);
+      buffers_.try_emplace(std::make_tuple(std::string(memory.name.c_str()), int(memory.scope), address, memory.bytes), next);
   if (!fresh) return at->second;
   Buffer b;
-  b.name = Name(shared_->names.emplace_back(memory.name));
+  b.name = Name(shared_->names.emplace_back(memory.name.c_str()));
   b.scope = memory.scope;
   b.address = memory.address;
   b.size_bytes = memory.bytes;

@@ -41,7 +41,7 @@ const char* reason_of(int signal, const siginfo_t* info, const AscCore& core) {
     case SIGILL:
       return "runs into code that the compiler takes as impossible";
     default:
-      if (core.seat && at >= core.seat->fibre.stack && at < core.seat->fibre.stack + core.seat->fibre.bytes) {
+      if (core.seat && core.seat->fibre.holds(at)) {
         return "uses more than 1 MiB of stack";
       }
       return at < reinterpret_cast<const uint8_t*>(4096) ? "reads or writes through a null pointer"
@@ -129,6 +129,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
     return;
   }
   const void* at = place_in_kernel(*core, interrupted(context));
+  pthread_sigmask(SIG_SETMASK, &core->worker->mask, nullptr);
   if (signal == SIGABRT) {  // perhaps in the middle of an exception: nobody will end it
     std::memset(static_cast<void*>(abi::__cxa_get_globals()), 0, sizeof(void*) + sizeof(unsigned));
   }

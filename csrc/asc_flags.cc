@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kPipes[] = {"S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX", "ALL"};
 
 void check_event(AscCore& core, const mco_asc_where& where, int event, int id) {
-  if (event < 0 || event >= 64 || id < 0 || id > 7) {
+  if (event < 0 || event >= PipeFlags::kPairs || id < 0 || id >= PipeFlags::kIds) {
     core.fail(where, Fault::EventIdRange, "event id is " + std::to_string(id) + "; accepted: 0 to 7");
   }
 }
@@ -36,7 +36,7 @@ void mco_asc_set_flag(const mco_asc_where* where, int event, int id) {
   mco::asc::check_event(core, *where, event, id);
   if (core.checker) return core.checker->flag(true, event / 8, event % 8, id, core.place_of(*where));
   if (core.timer) mco::asc::time_flag(core, *where, true, event, id);
-  core.flags[event][id].balance++;
+  core.seat->events.of(event)[id].balance++;
 }
 
 void mco_asc_wait_flag(const mco_asc_where* where, int event, int id) {
@@ -44,7 +44,7 @@ void mco_asc_wait_flag(const mco_asc_where* where, int event, int id) {
   mco::asc::check_event(core, *where, event, id);
   if (core.checker) return core.checker->flag(false, event / 8, event % 8, id, core.place_of(*where));
   if (core.timer) mco::asc::time_flag(core, *where, false, event, id);
-  auto& flag = core.flags[event][id];
+  auto& flag = core.seat->events.of(event)[id];
   if (--flag.balance >= 0) return;
   // The scalar unit itself waits here; another pipe waits until a later instruction sets the flag.
   if (event % 8 == 0) {
@@ -57,8 +57,8 @@ void mco_asc_wait_flag(const mco_asc_where* where, int event, int id) {
 int mco_asc_take_event(const mco_asc_where* where, int event, int keep) {
   auto& core = here(where->call);
   mco::asc::check_event(core, *where, event, 0);
-  for (int id = 0; id < 8; ++id) {
-    auto& flag = core.flags[event][id];
+  for (int id = 0; id < mco::asc::PipeFlags::kIds; ++id) {
+    auto& flag = core.seat->events.of(event)[id];
     if (flag.taken) continue;
     flag.taken = keep != 0;
     return id;
@@ -71,7 +71,7 @@ int mco_asc_take_event(const mco_asc_where* where, int event, int keep) {
 void mco_asc_release_event(const mco_asc_where* where, int event, int id) {
   auto& core = here(where->call);
   mco::asc::check_event(core, *where, event, id);
-  core.flags[event][id].taken = false;
+  core.seat->events.of(event)[id].taken = false;
 }
 
 void mco_asc_pipe_barrier(const mco_asc_where* where, int pipe) {

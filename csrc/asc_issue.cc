@@ -71,7 +71,7 @@ bool check_align(AscCore& core, const mco_asc_call& call, const OpInfo& op, int 
   if ((address & (align - 1)) == 0) return true;  // a power of two
   const std::string text =
       format("%s starts at byte %lld of %s (%s); accepted: a multiple of %d", op.tensors[size_t(i)].name,
-             (long long)(o.memory.scope == GM ? o.offset : address), kScopeName[o.memory.scope], o.memory.name, align);
+             (long long)(o.memory.scope == GM ? o.offset : address), kScopeName[o.memory.scope], o.memory.name.c_str(), align);
   if (!core.checker) core.fail(call.where, text);
   core.find(call.where, Fault::Misaligned, text);
   return false;
@@ -84,7 +84,7 @@ bool look(AscCore& core, const mco_asc_call& call, const OpInfo& op, const mco_a
   core.checker->call(call.where.call);
   for (int i = 0; i < call.operands; ++i) {
     const auto* home = static_cast<const Home*>(operands[i].home);
-    DirectOperand& o = core.places[i];
+    DirectOperand& o = core.seat->places[i];
     o.memory.number = core.number_of(home, o.memory);
     if (home) core.check_alive(*home, direct.loc);
     // What a cube core hands to its vector cores lies in their memory.
@@ -114,10 +114,13 @@ void name(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operan
   core.timer->at(core.launch.timed->step_of(call.where));
   direct.loc = core.place_of(call.where);
   for (int i = 0; i < call.operands; ++i) {
-    MemorySpan& memory = core.places[i].memory;
+    MemorySpan& memory = core.seat->places[i].memory;
     memory.number = core.number_of(static_cast<const Home*>(operands[i].home), memory);
   }
 }
+
+// Arguments of the mask, which come before those of the call.
+size_t first_of(const mco_asc_call& call) { return call.mask == MCO_ASC_NO_MASK ? 0 : 3; }
 
 uint64_t head_of(const mco_asc_call& call) {
   return uint64_t(call.op) | uint64_t(call.operands) << 16 | uint64_t(call.args) << 24 | uint64_t(call.attrs) << 32 |
@@ -136,11 +139,12 @@ bool is_again(const Site& site, const AscCore& core, const mco_asc_call& call, c
   if (site.head != head_of(call) || site.call_floats != call.floats) return false;
   if (site.bits[0] != call.bits[0] || site.bits[1] != call.bits[1] || site.repeat != call.repeat) return false;
   if (call.mask > MCO_ASC_COUNT && register_of(core, call) != site.before) return false;
-  for (int i = 0; i < call.args; ++i) {
-    if (args[i].i != site.args[i].i && !(site.loose >> i & 1)) return false;
+  const int64_t* word = site.words;
+  for (int i = 0; i < call.args; ++i, ++word) {
+    if (args[i].i != *word && !(site.loose >> i & 1)) return false;
   }
-  for (int i = 0; i < call.attrs; ++i) {
-    if (attrs[i] != site.attrs[i]) return false;
+  for (int i = 0; i < call.attrs; ++i, ++word) {
+    if (attrs[i] != *word) return false;
   }
   return true;
 }
@@ -148,22 +152,21 @@ bool is_again(const Site& site, const AscCore& core, const mco_asc_call& call, c
 void note(Site& site, const OpInfo& op, const AscCore& core, const mco_asc_call& call, const mco_asc_value* args,
           const int64_t* attrs) {
   site.known = KnownForm();
-  site.op = &op;
-  const bool fits = call.args <= Site::kArgs && call.attrs <= Site::kAttrs && call.operands <= Site::kOperands;
+  const bool fits = call.args + call.attrs <= Site::kWords && call.operands <= Site::kOperands &&
+                    call.repeat == int32_t(call.repeat);
   site.head = fits ? head_of(call) : Site::kNobody;
   if (!fits) return;
   site.call_floats = call.floats;
   site.bits[0] = call.bits[0];
   site.bits[1] = call.bits[1];
-  site.repeat = call.repeat;
+  site.repeat = int32_t(call.repeat);
   site.before = register_of(core, call);
-  site.first = call.mask == MCO_ASC_NO_MASK ? 0 : 3;
   site.loose = 0;
   for (int i = 0; i < call.args; ++i) {
-    site.args[i] = args[i];
-    site.loose |= uint32_t(is_loose(op, site.first + size_t(i))) << i;
+    site.words[i] = args[i].i;
+    site.loose |= uint32_t(is_loose(op, first_of(call) + size_t(i))) << i;
   }
-  for (int i = 0; i < call.attrs; ++i) site.attrs[i] = attrs[i];
+  for (int i = 0; i < call.attrs; ++i) site.words[call.args + i] = attrs[i];
 }
 
 // Runs an instruction; an error of the engine's is one of the core, in the words of the API.
@@ -180,7 +183,7 @@ void run(AscCore& core, const mco_asc_call& call, const OpInfo& op, uint32_t loc
       core.checker->refused(e.what(), loc);
       for (int i = 0; i < call.operands; ++i) {
         if (!op.tensors[size_t(i)].written) continue;
-        core.checker->assume_written(core.places[i].memory.number, core.places[i].offset);
+        core.checker->assume_written(core.seat->places[i].memory.number, core.seat->places[i].offset);
       }
       return;
     }
@@ -194,7 +197,7 @@ void run(AscCore& core, const mco_asc_call& call, const OpInfo& op, uint32_t loc
 bool locate(AscCore& core, const mco_asc_call& call, const OpInfo& op, const mco_asc_operand* operands) {
   bool aligned = true;
   for (int i = 0; i < call.operands; ++i) {
-    DirectOperand& place = core.places[i];
+    DirectOperand& place = core.seat->places[i];
     place.dtype = DType(operands[i].dtype);
     core.locate(operands[i], place, call, i);
     aligned &= check_align(core, call, op, i, place, operands[i].align);
@@ -212,8 +215,8 @@ void issue_new(AscCore& core, const mco_asc_call& call, const mco_asc_operand* o
     core.fail(call.where, "made by other headers than those of this version; build the kernel again");
   }
   if (site) note(*site, *op, core, call, args, attrs);
-  Value* const values = core.values;
-  int64_t* const all_attrs = core.attrs;
+  Value* const values = core.seat->values;
+  int64_t* const all_attrs = core.seat->attrs;
   uint32_t floats = call.floats;
   int first = 0, first_attr = 0;
   if (masked) {
@@ -229,9 +232,9 @@ void issue_new(AscCore& core, const mco_asc_call& call, const mco_asc_operand* o
   for (int i = 0; i < call.args; ++i) std::memcpy(&values[first + i], &args[i], sizeof values[0]);
   for (int i = 0; i < call.attrs; ++i) all_attrs[first_attr + i] = attrs[i];
   const bool aligned = locate(core, call, *op, operands);
-  Direct direct{op, core.places, values, all_attrs, floats, call.where.file ? call.where.file : "", call.where.line};
+  Direct direct{op, core.seat->places, values, all_attrs, floats, call.where.file ? call.where.file : "", call.where.line};
   if (site) {
-    site->places = places_of(core.places, call.operands);
+    site->places = places_of(core.seat->places, call.operands);
     site->floats = floats;
     site->after = {{core.mask[0], core.mask[1]}, core.mask_counter};
   }
@@ -241,16 +244,29 @@ void issue_new(AscCore& core, const mco_asc_call& call, const mco_asc_operand* o
   run(core, call, *op, direct.loc, [&] { core.core->issue(direct, site ? site->known : none); });
 }
 
+// The site of a call; not `again`: it is another's, or nobody's, and becomes that of this call.
+Site& site_of(AscCore& core, const mco_asc_call& call, const mco_asc_value* args, const int64_t* attrs, bool& again) {
+  const auto known = [&core](const Site& site) { return core.core->knows(site.known); };
+  Site& first = core.seat->sites.of(call);
+  again = known(first) && is_again(first, core, call, args, attrs);
+  if (again || !known(first)) return first;
+  Site* const others = core.seat->sites.others(call, args, attrs);
+  for (int i = 0; i < 2; ++i) {
+    again = known(others[i]) && is_again(others[i], core, call, args, attrs);
+    if (again) return others[i];
+  }
+  return others[known(others[0])];
+}
+
 void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands, const mco_asc_value* args,
            const int64_t* attrs) {
   if (__builtin_expect(core.info.observed, 0)) return issue_new(core, call, operands, args, attrs, nullptr);
-  Site& site = core.seat->sites.of(call, core.info.is_cube && core.info.split);
-  if (!core.core->knows(site.known) || !is_again(site, core, call, args, attrs)) {
-    return issue_new(core, call, operands, args, attrs, &site);
-  }
-  const OpInfo& op = *site.op;
+  bool again;
+  Site& site = site_of(core, call, args, attrs, again);
+  if (!again) return issue_new(core, call, operands, args, attrs, &site);
+  const OpInfo& op = *op_at(call.op);
   locate(core, call, op, operands);
-  if (site.places != places_of(core.places, call.operands)) {
+  if (site.places != places_of(core.seat->places, call.operands)) {
     return issue_new(core, call, operands, args, attrs, &site);
   }
   if (call.mask != MCO_ASC_NO_MASK) {
@@ -258,13 +274,13 @@ void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* opera
     core.mask[1] = site.after.bits[1];
     core.mask_counter = site.after.counter;
   }
-  Value* const values = core.values + site.first;
+  Value* const values = core.seat->values + first_of(call);
   for (uint32_t left = site.loose; left; left &= left - 1) {
     const int i = __builtin_ctz(left);
     std::memcpy(&values[i], &args[i], sizeof values[i]);
   }
   const Direct direct{
-      &op, core.places, core.values, nullptr, site.floats, call.where.file ? call.where.file : "", call.where.line};
+      &op, core.seat->places, core.seat->values, nullptr, site.floats, call.where.file ? call.where.file : "", call.where.line};
   run(core, call, op, 0, [&] { core.core->issue_again(direct, site.known); });
 }
 

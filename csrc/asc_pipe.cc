@@ -11,16 +11,12 @@ namespace {
 
 constexpr int kMostBuffers = 64;
 
-std::string queue_name(int position, bool queue, const Place& made) {
-  return std::string(position_name(position)) + (queue ? " queue of " : " buffer of ") + made.text();
-}
-
 // Buffers of a memory, for an error that one more does not fit.
 std::string list_of(const mco_asc_pipe& pipe, Scope scope, bool split) {
   std::string text;
   for (const auto& q : pipe.queues) {
     if (q->blocks.empty() || scope_of(q->blocks[0]->position, split) != scope) continue;
-    text += (text.empty() ? "" : ", ") + q->name + ": " + std::to_string(q->blocks.size()) + " x " +
+    text += (text.empty() ? "" : ", ") + q->name() + ": " + std::to_string(q->blocks.size()) + " x " +
             std::to_string(q->block_bytes);
   }
   return text.empty() ? "none before it" : text;
@@ -68,16 +64,15 @@ int consumer_of(int from, int to, bool split) {
 std::unique_ptr<Queue> make_queue(AscCore& core, const mco_asc_where& where, int position, int end, int depth,
                                   int number, int64_t bytes, int64_t address) {
   auto q = std::make_unique<Queue>();
+  q->position = position;
   q->depth = depth;
   q->made = Place(where);
-  q->name = queue_name(position, depth >= 0, q->made);
   q->block_bytes = bytes;
   q->producer = producer_of(position, end);
   q->consumer = consumer_of(position, end, core.info.split != 0);
   const Scope scope = scope_of(position, core.info.split != 0);
   for (int i = 0; i < number; ++i) {
-    const std::string name = number > 1 ? "block " + std::to_string(i) + " of the " + q->name : "the " + q->name;
-    Home* home = core.new_home(name, scope, position, address + i * bytes, bytes);
+    Home* home = core.new_home("", scope, position, address + i * bytes, bytes);
     home->queue = q.get();
     q->blocks.push_back(home);
     if (core.checker && home->base) core.checker->fresh(scope, home->address, bytes);
@@ -87,9 +82,9 @@ std::unique_ptr<Queue> make_queue(AscCore& core, const mco_asc_where& where, int
 
 void check_block(AscCore& core, const mco_asc_where& where, const Queue& q, const Home* home) {
   if (home && home->queue == &q) return;
-  const std::string given = home ? home->name : std::string("no block of a queue");
+  const std::string given = home ? home->name() : std::string("no block of a queue");
   core.fail(where, Fault::QueueMisuse,
-            "the tensor lies in " + given + "; accepted: a tensor that the " + q.name + " gave by AllocTensor");
+            "the tensor lies in " + given + "; accepted: a tensor that the " + q.name() + " gave by AllocTensor");
 }
 
 std::string states_of(const Queue& q) {
@@ -145,8 +140,8 @@ static Queue* init(AscCore& core, const mco_asc_where& where, mco_asc_pipe& pipe
 static void release(const mco_asc_where& where, Queue& q) {
   for (Home* home : q.blocks) {
     home->released = Place(where);
+    home->given = home->name() + ", which was released";
     home->queue = nullptr;
-    home->name += ", which was released";
   }
   for (auto& part : q.parts) release(where, *part);
 }
@@ -198,8 +193,9 @@ void mco_asc_pipe_reset(const mco_asc_where* where, mco_asc_pipe* pipe) {
   pipe->queues.clear();
   for (int64_t& used : pipe->used) used = 0;
   pipe->buffers = 0;
-  for (auto& ids : core.flags) {
-    for (auto& flag : ids) flag.taken = false;
+  for (uint64_t left = core.seat->events.used; left; left &= left - 1) {
+    mco::asc::PipeFlags::Flag* ids = core.seat->events.of(__builtin_ctzll(left));
+    for (int id = 0; id < mco::asc::PipeFlags::kIds; ++id) ids[id].taken = false;
   }
 }
 
@@ -258,7 +254,7 @@ const mco_asc_home* mco_asc_alloc(const mco_asc_where* where, mco_asc_queue* que
     return home;
   }
   core.fail(*where, mco::Fault::QueueMisuse,
-            mco::format("all %zu blocks of the ", q.blocks.size()) + q.name + " are in use (" + mco::asc::states_of(q) +
+            mco::format("all %zu blocks of the ", q.blocks.size()) + q.name() + " are in use (" + mco::asc::states_of(q) +
                 "); accepted: one FreeTensor for each AllocTensor before the next");
 }
 
@@ -269,13 +265,13 @@ void mco_asc_enqueue(const mco_asc_where* where, mco_asc_queue* queue, const mco
   mco::asc::check_block(core, *where, q, block);
   if (block->state != Home::kTaken) {
     core.fail(*where, mco::Fault::QueueMisuse,
-              block->name + (block->state == Home::kFree ? " was freed at " : " is in the queue since ") +
+              block->name() + (block->state == Home::kFree ? " was freed at " : " is in the queue since ") +
                   block->since.text() + "; accepted: a tensor between its AllocTensor and its FreeTensor");
   }
   const size_t depth = size_t(std::max(q.depth, 1));
   if (q.waiting.size() >= depth) {
     core.fail(*where, mco::Fault::QueueMisuse,
-              mco::format("%zu tensors wait in the ", q.waiting.size()) + q.name +
+              mco::format("%zu tensors wait in the ", q.waiting.size()) + q.name() +
                   mco::format(", whose depth is %zu; accepted: a DeQue before the next EnQue", depth));
   }
   block->state = Home::kQueued;
@@ -295,9 +291,9 @@ const mco_asc_home* mco_asc_dequeue(const mco_asc_where* where, mco_asc_queue* q
   auto& core = here(where->call);
   Queue& q = need(core, *where, queue);
   if (q.waiting.empty())
-    core.fail(*where, mco::Fault::QueueMisuse, "the " + q.name + " is empty; accepted: one EnQue before each DeQue");
+    core.fail(*where, mco::Fault::QueueMisuse, "the " + q.name() + " is empty; accepted: one EnQue before each DeQue");
   Home* block = q.waiting.front();
-  q.waiting.pop_front();
+  q.waiting.erase(q.waiting.begin());  // few wait at a time
   block->state = Home::kTaken;
   block->since = Place(*where);
   if (core.checker) {
@@ -319,7 +315,7 @@ void mco_asc_free(const mco_asc_where* where, mco_asc_queue* queue, const mco_as
   mco::asc::check_block(core, *where, q, block);
   if (block->state != Home::kTaken) {
     core.fail(*where, mco::Fault::QueueMisuse,
-              block->name + (block->state == Home::kFree ? " was freed before, at " : " is in the queue since ") +
+              block->name() + (block->state == Home::kFree ? " was freed before, at " : " is in the queue since ") +
                   block->since.text() + "; accepted: one FreeTensor for each AllocTensor");
   }
   block->state = Home::kFree;
@@ -355,7 +351,8 @@ const mco_asc_home* mco_asc_rest(const mco_asc_where* where, int position) {
   for (auto& pipe : core.pipes) {
     if (pipe->alive) used = std::max(used, pipe->used[scope]);
   }
-  return core.new_home("the rest of " + std::string(mco::kScopeName[scope]), scope, position, used,
+  const std::string name = "the rest of " + std::string(mco::kScopeName[scope]);
+  return core.new_home(name.c_str(), scope, position, used,
                        core.launch.spec.scope_bytes[scope] - used);
 }
 

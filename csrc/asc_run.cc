@@ -23,7 +23,7 @@ int vectors_of(int kind) { return kind == kAicOnly || kind == kMixAic10 ? 0 : ki
 // Where a fibre begins: the core in `current`.
 void enter() {
   AscCore& core = *current();
-  after_switch(nullptr, &core.worker->stack, &core.worker->stack_bytes);
+  core.seat->fibre.arrive(core.worker->shore);
   const mco_asc_launch& spec = core.launch.spec;
   spec.entry[core.info.is_cube ? 0 : 1](spec.args);
   core.leave();
@@ -40,7 +40,7 @@ Launch::Launch(const mco_asc_launch& spec, int kind) : spec(spec), kind(kind), w
     home->hi = home->base + home->bytes;
     home->scope = GM;
     home->position = 0;
-    home->name = spec.memory[i].name;
+    home->given = spec.memory[i].name;
     home->fresh = spec.memory[i].output ? home->bytes : spec.memory[i].fresh;
     home->output = spec.memory[i].output != 0;
     if (spec.check) home->lo = home->hi = nullptr;
@@ -108,6 +108,21 @@ void Launch::make_cores() {
       members[cube ? MCO_ASC_ALL_CUBE : MCO_ASC_ALL_VECTOR].push_back(number);
     }
   }
+  for (auto& core : cores) set_peers(*core);
+}
+
+// Flags of mode 0 are between all cores of a kind, of mode 1 between those of its block, of mode 2 between a core and
+// those of the other kind in its block.
+void Launch::set_peers(AscCore& core) {
+  const int block = core.info.is_cube ? core.info.block : core.info.block / core.info.ratio;
+  for (int mode = 0; mode < kCrossModes; ++mode) {
+    const bool cube = (core.info.is_cube != 0) != (mode == 2);
+    const std::vector<int>& kind = members[cube ? MCO_ASC_ALL_CUBE : MCO_ASC_ALL_VECTOR];
+    const int of_block = cores_of_block(cube);
+    core.peers[mode] = mode == 0 ? AscCore::Peers{kind.data(), int(kind.size())}
+                                 : AscCore::Peers{kind.data() + block * of_block, of_block};
+    core.rank[mode] = mode == 0 ? core.info.block : core.info.sub;
+  }
 }
 
 // The tensor an address lies in; one behind its end counts, so that an empty rest of a tensor is no fault.
@@ -148,16 +163,18 @@ void Launch::want_other_kind(const AscCore& core, Scope scope) {
 }
 
 void Launch::begin(Worker& w, AscCore& core) {
-  if (w.seats.empty()) w.seats.push_back(checked || timed ? std::make_unique<Seat>() : take_seat(seat_kind()));
-  core.seat = std::move(w.seats.back());
-  w.seats.pop_back();
-  const bool cube = core.info.is_cube && core.info.split;
-  auto& engine = core.seat->cores[cube];
+  auto& seats = w.seats[core.info.is_cube];
+  if (seats.empty()) {
+    seats.push_back(checked || timed ? std::make_unique<Seat>() : take_seat(seat_kind(core.info.is_cube)));
+  }
+  core.seat = std::move(seats.back());
+  seats.pop_back();
+  auto& engine = core.seat->core;
   const bool fresh = !engine;
   if (fresh) engine = make_core(core);
   const bool observed = engine->observed();
-  if (!fresh || observed) engine->reset(core.number, observed ? nullptr : core.seat->touched[cube]);
-  std::fill(core.seat->touched[cube], core.seat->touched[cube] + kScopes, 0);
+  if (!fresh || observed) engine->reset(core.number, observed ? nullptr : core.seat->touched);
+  std::fill(core.seat->touched, core.seat->touched + kScopes, 0);
   core.core = engine.get();
   if (checked) core.checker = static_cast<Checker*>(engine->observer());
   if (timed) {
@@ -166,33 +183,25 @@ void Launch::begin(Worker& w, AscCore& core) {
   }
   core.info.observed = observed;
   core.worker = &w;
-  Fibre& f = core.seat->fibre;
-  getcontext(&f.context);
-  const size_t page = f.bytes - (size_t(1) << 20);
-  f.context.uc_stack.ss_sp = f.stack + page;
-  f.context.uc_stack.ss_size = f.bytes - page;
-  f.context.uc_link = nullptr;
-  clean_stack(f.context.uc_stack.ss_sp, f.context.uc_stack.ss_size);
-  makecontext(&f.context, enter, 0);
+  core.seat->events.clear();
+  core.seat->fibre.begin(enter);
   w.cores.push_back(&core);
 }
 
 void Launch::step(Worker& w, AscCore& core) {
   w.running = &core;
   current() = &core;
-  void* fake = nullptr;
-  before_switch(&fake, core.seat->fibre.stack, core.seat->fibre.bytes);
-  swapcontext(&w.context, &core.seat->fibre.context);
-  after_switch(fake, nullptr, nullptr);
+  core.seat->fibre.step(w.shore);
   current() = nullptr;
   w.running = nullptr;
 }
 
 // What a core leaves behind that hangs a chip.
 void Launch::check_end(AscCore& core) {
-  for (int event = 0; event < 64; ++event) {
-    for (int id = 0; id < 8; ++id) {
-      const AscCore::Flag& flag = core.flags[event][id];
+  for (uint64_t left = core.seat->events.used; left; left &= left - 1) {
+    const int event = __builtin_ctzll(left);
+    for (int id = 0; id < PipeFlags::kIds; ++id) {
+      const PipeFlags::Flag& flag = core.seat->events.of(event)[id];
       if (flag.balance < 0) {
         core.failed = true;
         core.error = core.title() + ": WaitFlag: event id " + std::to_string(id) +
@@ -235,12 +244,12 @@ void Launch::abandon(Worker& w) {
 }
 
 void Launch::leave_seat(Worker& w, AscCore& core) {
-  std::copy(core.touched, core.touched + kScopes, core.seat->touched[core.info.is_cube && core.info.split]);
-  w.seats.push_back(std::move(core.seat));
+  std::copy(core.touched, core.touched + kScopes, core.seat->touched);
+  w.seats[core.info.is_cube].push_back(std::move(core.seat));
 }
 
-SeatKind Launch::seat_kind() const {
-  SeatKind kind{spec.saturate != 0, spec.split != 0, helpers_ == 0, {}};
+SeatKind Launch::seat_kind(bool cube) const {
+  SeatKind kind{cube, spec.saturate != 0, spec.split != 0, helpers_ == 0, {}};
   std::copy(spec.scope_bytes, spec.scope_bytes + kScopes, kind.bytes.begin());
   return kind;
 }
@@ -254,7 +263,7 @@ void Launch::deadlock() {
     first = std::min(first, core->number);
     if (++waiting <= 8) {
       ++shown;
-      text += (shown > 1 ? "; " : " ") + core->title() + " waits in " + core->waits_for + " [" + core->waits_at.text() +
+      text += (shown > 1 ? "; " : " ") + core->title() + " waits in " + core->waits_in + ": " + core->waits_for() + " [" + core->waits_at.text() +
               "]";
     }
   }
@@ -285,6 +294,26 @@ AscCore* Launch::take_ready(Worker& w, bool pauses) {
   return nullptr;
 }
 
+// The next core to begin. A thread takes a block at a time, whose cores wait for each other and share a cache; without
+// one it takes what another has not come to.
+AscCore* Launch::take_due(Worker& w) {
+  std::deque<AscCore*>* from = &w.due;
+  if (from->empty() && taken_ < cores.size()) {
+    const size_t of_block = size_t(cores_of_block(true) + cores_of_block(false));
+    for (const size_t end = std::min(taken_ + of_block, cores.size()); taken_ < end; ++taken_) {
+      from->push_back(cores[spec.reverse ? cores.size() - 1 - taken_ : taken_].get());
+    }
+  }
+  for (size_t i = 0; from->empty() && i < workers_.size(); ++i) {
+    if (!workers_[i]->due.empty()) from = &workers_[i]->due;
+  }
+  if (from->empty()) return nullptr;
+  AscCore* core = from->front();
+  from->pop_front();
+  ++started_;
+  return core;
+}
+
 AscCore* Launch::next_core(Worker& w, std::unique_lock<std::mutex>& lock) {
   for (;;) {
     if (error_core_ != INT32_MAX || wanted_kind >= 0) {
@@ -293,15 +322,15 @@ AscCore* Launch::next_core(Worker& w, std::unique_lock<std::mutex>& lock) {
       if (wanted_kind >= 0 || started_ >= cores.size()) return nullptr;
     }
     if (AscCore* core = take_ready(w, false)) return core;
-    if (started_ < cores.size() && !(probing && started_ > 0)) {
-      const size_t at = spec.reverse ? cores.size() - 1 - started_ : started_;
-      ++started_;
-      if (stopping(cores[at]->number)) {
-        cores[at]->ended = true;
-        continue;
+    if (!(probing && started_ > 0)) {
+      if (AscCore* core = take_due(w)) {
+        if (stopping(core->number)) {
+          core->ended = true;
+          continue;
+        }
+        begin(w, *core);
+        return core;
       }
-      begin(w, *cores[at]);
-      return cores[at].get();
     }
     if (AscCore* core = take_ready(w, true)) return core;
     if (started_ >= cores.size() && w.cores.empty()) return nullptr;
@@ -328,6 +357,7 @@ void Launch::work() {
   const FaultStack faults;
   Worker w(*this);
   w.thread = pthread_self();
+  pthread_sigmask(SIG_SETMASK, nullptr, &w.mask);
   std::unique_lock<std::mutex> lock(mutex);
   workers_.push_back(&w);
   while (AscCore* core = next_core(w, lock)) {
@@ -340,7 +370,8 @@ void Launch::work() {
     changed.notify_all();
   }
   workers_.erase(std::find(workers_.begin(), workers_.end(), &w));
-  if (!checked && !timed && error_core_ == INT32_MAX) give_seats(seat_kind(), std::move(w.seats));
+  if (checked || timed || error_core_ != INT32_MAX) return;
+  for (const bool cube : {false, true}) give_seats(seat_kind(cube), std::move(w.seats[cube]));
 }
 
 void Launch::alarm() {

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <condition_variable>
+#include <deque>
 #include <map>
 #include <thread>
 #include <mutex>
@@ -22,13 +23,13 @@ namespace mco::asc {
 struct Worker {
   explicit Worker(Launch& launch) : launch(launch) {}
   Launch& launch;
-  ucontext_t context;
-  const void* stack = nullptr;  // of the thread, and its size, as AddressSanitizer sees them
-  size_t stack_bytes = 0;
-  std::vector<AscCore*> cores;               // that it has begun and not ended
-  std::vector<std::unique_ptr<Seat>> seats;  // free ones
+  Shore shore;
+  std::deque<AscCore*> due;                     // of the block it has taken last: those that have not begun
+  std::vector<AscCore*> cores;                  // that it has begun and not ended
+  std::vector<std::unique_ptr<Seat>> seats[2];  // free ones of vector and of cube cores
   AscCore* running = nullptr;
   pthread_t thread{};
+  sigset_t mask{};  // of its signals
 };
 
 class Launch {
@@ -73,9 +74,8 @@ class Launch {
     int64_t round = 0;
   };
   std::map<std::pair<int, int>, Barrier> barriers;
-  // Flags between cores that are set and not waited for: of a core, a flag and a mode, how often each core has set it.
-  std::map<std::array<int, 3>, std::map<int, int>> cross;
-  bool take_cross(int core, int id, bool take);
+  // Whether a flag between cores is there for one that waits; taking it takes one of each core that sets it.
+  bool take_cross(AscCore& core, int id, bool take);
   // Work that vector cores have handed to the cube core of their block, in order.
   struct Work {
     void (*call)(void*);
@@ -93,8 +93,10 @@ class Launch {
 
  private:
   void make_cores();
+  void set_peers(AscCore& core);
   void work();
   AscCore* take_ready(Worker& w, bool pauses);
+  AscCore* take_due(Worker& w);
   AscCore* next_core(Worker& w, std::unique_lock<std::mutex>& lock);
   void begin(Worker& w, AscCore& core);
   void step(Worker& w, AscCore& core);
@@ -105,10 +107,10 @@ class Launch {
   std::unique_ptr<Core> make_core(const AscCore& core);
   void abandon(Worker& w);
   void leave_seat(Worker& w, AscCore& core);
-  SeatKind seat_kind() const;
+  SeatKind seat_kind(bool cube) const;
 
   std::vector<std::unique_ptr<Home>> gm_;  // by address
-  size_t started_ = 0;
+  size_t taken_ = 0, started_ = 0;  // cores that are some thread's, and those that have begun
   int running_ = 0;
   std::vector<Worker*> workers_;
   int helpers_ = 0;  // threads beside the caller's

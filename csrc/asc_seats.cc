@@ -11,7 +11,8 @@ namespace mco::asc {
 
 namespace {
 
-constexpr size_t kKeptSeats = 64;
+// Enough for all cores of the largest chip, which a barrier of all has begun at once.
+constexpr size_t kKeptSeats = 96;
 
 struct Kept {
   std::mutex mutex;

@@ -13,10 +13,10 @@ namespace mco::asc {
 
 // What the cores of a seat are made for.
 struct SeatKind {
-  bool saturate, split, alone;
+  bool cube, saturate, split, alone;
   std::array<int64_t, kScopes> bytes;
   bool operator==(const SeatKind& o) const {
-    return saturate == o.saturate && split == o.split && alone == o.alone && bytes == o.bytes;
+    return cube == o.cube && saturate == o.saturate && split == o.split && alone == o.alone && bytes == o.bytes;
   }
 };
 

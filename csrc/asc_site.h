@@ -19,36 +19,44 @@ struct MaskRegister {
 };
 
 struct Site {
-  static constexpr int kArgs = 24, kAttrs = 8, kOperands = 8;
+  static constexpr int kWords = 32, kOperands = 8;
   static constexpr uint64_t kNobody = ~uint64_t(0);
-  const OpInfo* op = nullptr;
   KnownForm known;
   uint64_t head = kNobody;  // what is called, and how many operands, arguments and attributes it has
   uint64_t places = 0;      // dtypes and scopes of the operands
   uint64_t bits[2] = {};    // what the call says of its mask
-  int64_t repeat = 0;
-  MaskRegister before, after;
   uint32_t call_floats = 0, floats = 0;  // as the call has them, and as Direct has them
   uint32_t loose = 0;                    // arguments that each call brings
-  uint32_t first = 0;                    // arguments of the mask, which come before those of the call
-  mco_asc_value args[kArgs];
-  int64_t attrs[kAttrs];
+  int32_t repeat = 0;
+  int64_t words[kWords];  // arguments, then attributes
+  MaskRegister before, after;
 };
 
-// The sites of the two kinds of cores of a seat. Of calls that share a place in the table the last one stays.
+// The sites of the core of a seat. A call has a place in the table by where it stands, and two more by its arguments and
+// attributes as well: a function of the kernel's that moves several tensors makes its calls in turn. Of calls that share
+// all of these places the last one stays.
 class Sites {
  public:
-  Site& of(const mco_asc_call& call, bool cube) {
-    auto& table = tables_[cube];
-    if (table.empty()) table.resize(kCount);
-    const uint64_t hash = (reinterpret_cast<uintptr_t>(call.where.file) + call.where.line) * 0x9E3779B97F4A7C15u +
-                          uint64_t(call.op) * 0xC2B2AE3D27D4EB4Fu;
-    return table[hash >> 32 & (kCount - 1)];
+  Site& of(const mco_asc_call& call) {
+    if (table_.empty()) table_.resize(kCount);
+    return table_[place_hash(call) >> 32 & (kCount - 1)];
+  }
+  // The first of two neighbours.
+  Site* others(const mco_asc_call& call, const mco_asc_value* args, const int64_t* attrs) {
+    uint64_t hash = place_hash(call);
+    const auto add = [&hash](int64_t word) { hash = (hash ^ hash >> 29 ^ uint64_t(word)) * 0x9E3779B97F4A7C15u; };
+    for (int i = 0; i < call.args; ++i) add(args[i].i);
+    for (int i = 0; i < call.attrs; ++i) add(attrs[i]);
+    return &table_[hash >> 32 & (kCount - 2)];
   }
 
  private:
-  static constexpr size_t kCount = 256;
-  std::vector<Site> tables_[2];
+  static uint64_t place_hash(const mco_asc_call& call) {
+    return (reinterpret_cast<uintptr_t>(call.where.file) + call.where.line) * 0x9E3779B97F4A7C15u +
+           uint64_t(call.op) * 0xC2B2AE3D27D4EB4Fu;
+  }
+  static constexpr size_t kCount = 512;
+  std::vector<Site> table_;
 };
 
 }  // namespace mco::asc

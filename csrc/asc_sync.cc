@@ -59,34 +59,21 @@ constexpr int kMostCount = 15;
 
 const char* who_text(int who) { return who == MCO_ASC_ALL_VECTOR ? "vector " : who == MCO_ASC_ALL_CUBE ? "cube " : ""; }
 
-// Cores that a flag of a mode reaches: 0 all of its kind, 1 the vector cores of its block, 2 those of the other kind in
-// its block.
-std::vector<int> reached(const AscCore& core, int mode) {
-  std::vector<int> out;
-  const auto block_of = [](const AscCore& c) { return c.info.is_cube ? c.info.block : c.info.block / c.info.ratio; };
-  for (const auto& other : core.launch.cores) {
-    const bool same_kind = other->info.is_cube == core.info.is_cube, same_block = block_of(*other) == block_of(core);
-    if (mode == 0 ? same_kind : same_block && (mode == 1 ? same_kind : !same_kind)) out.push_back(other->number);
-  }
-  return out;
-}
-
 }  // namespace
 
 // A flag of a mode is there when every core that sets it in that mode has; waiting takes one of each. Under the lock.
-bool Launch::take_cross(int core, int id, bool take) {
-  for (int mode = 0; mode <= 2; ++mode) {
-    const auto found = cross.find({core, id, mode});
-    if (found == cross.end()) continue;
-    const std::vector<int> sources = reached(*cores[size_t(core)], mode);
-    if (!std::all_of(sources.begin(), sources.end(), [&](int source) { return found->second[source] > 0; })) continue;
-    for (int source : sources) {
-      found->second[source] -= take;
-      if (take && timed) timed->take_flag(*cores[size_t(core)]->timer, core, id, mode, source);
-      if (!take || !checked) continue;
+bool Launch::take_cross(AscCore& core, int id, bool take) {
+  for (int mode = 0; mode < kCrossModes; ++mode) {
+    AscCore::CrossFlag& flag = core.cross[id][mode];
+    if (!flag.ready()) continue;
+    if (!take) return true;
+    for (const int source : core.peers[mode]) {
+      flag.lower(cores[size_t(source)]->rank[mode]);
+      if (timed) timed->take_flag(*core.timer, core.number, id, mode, source);
+      if (!checked) continue;
       // What its own pipes had done when it told the other core is over: the scalar unit has waited, and issues later.
-      const mco::Pipes::Clock own = checked->take_flag(core, id, mode, source);
-      if (cores[size_t(core)]->checker) cores[size_t(core)]->checker->pipes().join(0, own);
+      const mco::Pipes::Clock own = checked->take_flag(core.number, id, mode, source);
+      if (core.checker) core.checker->pipes().join(0, own);
     }
     return true;
   }
@@ -95,6 +82,7 @@ bool Launch::take_cross(int core, int id, bool take) {
 
 }  // namespace mco::asc
 
+using mco::asc::AscCore;
 using mco::asc::here;
 
 extern "C" {
@@ -124,16 +112,18 @@ void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
       return;
     }
   }
-  const std::string what = "for all " + std::to_string(members) + " " + mco::asc::who_text(who) + "cores";
-  core.wait(*where, what,
-            [&launch, who, members, round](bool) { return launch.barriers[{who, members}].round != round; });
+  const auto& barrier = launch.barriers[{who, members}];  // stays where it is
+  core.wait(
+      *where,
+      [members, who] { return "for all " + std::to_string(members) + " " + mco::asc::who_text(who) + "cores"; },
+      [&barrier, round](bool) { return barrier.round != round; });
   if (core.checker) launch.checked->leave({who, members}, core.number);
   if (core.timer) launch.timed->leave({who, members}, *core.timer);
 }
 
 void mco_asc_cross_set(const mco_asc_where* where, int pipe, int mode, int id) {
   auto& core = here(where->call);
-  if (mode < 0 || mode > 2 || id < 0 || id > 15) {
+  if (mode < 0 || mode >= mco::asc::kCrossModes || id < 0 || id >= mco::asc::kCrossFlags) {
     core.fail(*where, mco::Fault::EventIdRange,
               mco::format("mode is %d and the flag %d; accepted: modes 0 to 2, flags 0 to 15", mode, id));
   }
@@ -144,10 +134,16 @@ void mco_asc_cross_set(const mco_asc_where* where, int pipe, int mode, int id) {
   const double done = core.timer ? core.timer->mark(pipe) : 0;
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
-    for (int other : mco::asc::reached(core, mode)) {
+    for (const int other : core.peers[mode]) {
       if (core.checker) launch.checked->flags[{other, id, mode, core.number}].push_back(told);
       if (core.timer) launch.timed->set_flag(other, id, mode, core.number, done);
-      if (launch.cross[{other, id, mode}][core.number]++ >= mco::asc::kMostCount) full = other;
+      AscCore& to = *launch.cores[size_t(other)];
+      auto& flag = to.cross[id][mode];
+      if (flag.set.empty()) {
+        flag.set.resize(size_t(to.peers[mode].count));
+        flag.missing = to.peers[mode].count;
+      }
+      if (flag.raise(core.rank[mode]) > mco::asc::kMostCount) full = other;
     }
     launch.changed.notify_all();
   }
@@ -160,17 +156,16 @@ void mco_asc_cross_set(const mco_asc_where* where, int pipe, int mode, int id) {
 
 void mco_asc_cross_wait(const mco_asc_where* where, int id) {
   auto& core = here(where->call);
-  if (id < 0 || id > 15)
+  if (id < 0 || id >= mco::asc::kCrossFlags)
     core.fail(*where, mco::Fault::EventIdRange, mco::format("the flag is %d; accepted: 0 to 15", id));
   mco::asc::Launch& launch = core.launch;
-  const int number = core.number;
   if (core.timer) core.time_call(*where, core.timer->chip().dispatch);
-  const auto there = [&launch, number, id](bool take) { return launch.take_cross(number, id, take); };
+  const auto there = [&core, id](bool take) { return core.launch.take_cross(core, id, take); };
   {
     std::lock_guard<std::mutex> lock(launch.mutex);
     if (there(true)) return;
   }
-  core.wait(*where, "for flag " + std::to_string(id), there);
+  core.wait(*where, [id] { return "for flag " + std::to_string(id); }, there);
 }
 
 void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argument) {
@@ -178,7 +173,7 @@ void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argumen
   if (core.info.is_cube || !core.info.split) return core.serve(work, argument);
   mco::asc::Launch& launch = core.launch;
   int cube = -1;
-  for (const int other : mco::asc::reached(core, 2)) cube = other;
+  for (const int other : core.peers[2]) cube = other;
   if (cube < 0) {
     core.fail(*where, "the block has no cube core; accepted: KERNEL_TYPE_MIX_AIC_1_1 or KERNEL_TYPE_MIX_AIC_1_2");
   }
@@ -190,7 +185,9 @@ void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argumen
     launch.handed[cube].push_back(&mine);
     launch.changed.notify_all();
   }
-  core.wait(*where, "for " + launch.cores[size_t(cube)]->title() + " to do it", [&mine](bool) { return mine.done; });
+  const AscCore& other = *launch.cores[size_t(cube)];
+  core.wait(
+      *where, [&other] { return "for " + other.title() + " to do it"; }, [&mine](bool) { return mine.done; });
   if (core.checker) launch.checked->order().learn(core.number, mine.known);
   if (core.timer) launch.timed->wait_flag(*core.timer, mine.done_at);
 }
@@ -198,7 +195,7 @@ void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argumen
 void mco_asc_serve(const mco_asc_where* where) {
   auto& core = here(where->call);
   mco::asc::Launch& launch = core.launch;
-  const std::vector<int> vectors = mco::asc::reached(core, 2);
+  const AscCore::Peers vectors = core.peers[2];
   for (;;) {
     mco::asc::Launch::Work* next = nullptr;
     const auto ready = [&](bool take) {
@@ -217,7 +214,7 @@ void mco_asc_serve(const mco_asc_where* where) {
       std::lock_guard<std::mutex> lock(launch.mutex);
       found = ready(true);
     }
-    if (!found) core.wait(*where, "for work of the vector cores of its block", ready);
+    if (!found) core.wait(*where, [] { return "for work of the vector cores of its block"; }, std::ref(ready));
     if (!next) return;
     if (core.checker) launch.checked->order().learn(core.number, next->known);
     if (core.timer) launch.timed->wait_flag(*core.timer, next->done_at);
@@ -244,7 +241,7 @@ void mco_asc_wait_word(const mco_asc_where* where, int32_t* at, int32_t value, i
     std::lock_guard<std::mutex> lock(core.launch.mutex);
     now = there(true);
   }
-  if (!now) core.wait(*where, mco::format("for a word in GM to become %d", value), there);
+  if (!now) core.wait(*where, [value] { return mco::format("for a word in GM to become %d", value); }, there);
   if (core.checker) core.launch.checked->order().learn(core.number, core.launch.checked->words[at]);
   if (core.timer) core.launch.timed->wait_flag(*core.timer, core.launch.timed->word(at));
 }
@@ -264,7 +261,7 @@ void mco_asc_pause(void) {
   core.look(where);
   core.pauses = true;
   if (core.checker) core.launch.checked->order().polls(core.number);
-  core.wait(where, "for other cores", [](bool) { return true; });
+  core.wait(where, [] { return "for other cores"; }, [](bool) { return true; });
   if (core.checker) core.learn_all();
   if (core.timer) core.wait_for_all();
 }

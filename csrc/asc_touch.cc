@@ -67,7 +67,7 @@ void AscCore::check_alive(const Home& home, uint32_t loc) {
   const uint32_t other = launch.checked->place(since);
   core->catch_up();
   checker->find(Fault::UseAfterScope, loc, other, launch.checked->number_of(home), 0, 0,
-                "a tensor of " + home.name + (released ? " is used" : " is used after its FreeTensor"));
+                "a tensor of " + home.name() + (released ? " is used" : " is used after its FreeTensor"));
 }
 
 }  // namespace mco::asc
@@ -86,7 +86,7 @@ void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* ho
   if (place.offset < 0 || place.offset + bytes > memory.bytes) {
     const std::string text =
         mco::format("%s bytes [%lld, %lld) of %s, which has %lld", how & MCO_ASC_WRITE ? "writes" : "reads",
-                    (long long)place.offset, (long long)(place.offset + bytes), memory.name, (long long)memory.bytes);
+                    (long long)place.offset, (long long)(place.offset + bytes), memory.name.c_str(), (long long)memory.bytes);
     if (!core.checker || how & MCO_ASC_LIBRARY || bytes > int64_t(sizeof core.spare)) {
       core.fail(*where, mco::Fault::OutOfBounds, text);
     }

@@ -14,12 +14,12 @@
 
 namespace mco {
 
-// Memory known by its address, for front ends that place their tensors themselves. `name` outlives the instruction.
+// Memory known by its address, for front ends that place their tensors themselves. What `name` refers to outlives the instruction.
 struct MemorySpan {
   uint8_t* base = nullptr;
   int64_t bytes = 0;
   int64_t address = 0;  // of its first byte in an on-chip memory
-  const char* name = "";
+  Name name;
   Scope scope = GM;
   uint32_t number = kNone;  // of the buffer in the program that the core follows
 };
@@ -41,10 +41,12 @@ struct Direct {
   uint32_t loc = 0;  // in the program that the core follows
 };
 
-struct DirectForm;  // core_direct.cc
-// Where a core keeps a form of instructions, and which of those that were there. 0: none.
+// What the instructions of one form share (core_direct.cc). Its place stays; other forms may take it.
+struct DirectForm;
+// A form of instructions, and which of those that its place has had; it is read with the rest of what a call remembers.
 struct KnownForm {
-  uint32_t at = 0, serial = 0;
+  DirectForm* form = nullptr;
+  uint32_t serial = 0;
 };
 // Whether an argument is no part of the form: each call brings its own.
 inline bool is_loose(const OpInfo& op, size_t argument) {
@@ -98,7 +100,7 @@ class Core {
   // where. The caller has set the floating-point rules (fpenv.h).
   void issue(const Direct& d, KnownForm& known);
   // Whether a form is still there.
-  bool knows(const KnownForm& known) const { return known.serial && serials_[known.at] == known.serial; }
+  static bool knows(const KnownForm& known);
   // The same of an instruction of a form that the core knows, of which only `operands` (of the same dtypes and scopes),
   // place and loose arguments are looked at; not of an observed core.
   void issue_again(const Direct& d, const KnownForm& known);
@@ -143,7 +145,6 @@ class Core {
   std::unique_ptr<Machine> machine_;
   std::vector<uint32_t> slot_buffers_, slot_offsets_;  // of direct operands by their number; offsets are roots
   std::vector<std::unique_ptr<DirectForm, DropForm>> forms_;
-  std::vector<uint32_t> serials_;  // of each place of forms_: how many forms have been there
 };
 
 }  // namespace mco

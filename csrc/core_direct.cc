@@ -54,23 +54,26 @@ bool same(const Key& a, const Key& b) {
 
 }  // namespace
 
-// What the instructions of one form share.
+// What every call needs comes first and lies together: between two calls the tiles of a kernel pass through the caches.
 struct DirectForm {
-  Key key;
-  What what = What::Instr;
+  uint32_t serial = 0;  // how many forms have been here
+  uint32_t loose = 0;   // bits of the arguments that each call brings
+  Instr instr;          // of the tables below
+  Operand operands[kMostOperands];
+  uint32_t args[kMostOperands];  // roots; the first `roots` of them are made
+  size_t roots = 0;
   Plan plan;
-  Instr instr;  // of the tables below
-  std::vector<Operand> operands;
-  std::vector<uint32_t> args;  // roots; they only grow in number
+  What what = What::Instr;
   std::vector<int64_t> attrs;
-  std::vector<uint32_t> loose;  // numbers of the arguments that each call brings
+  Key key;
 };
+
+bool Core::knows(const KnownForm& known) { return known.form && known.form->serial == known.serial; }
 
 void Core::DropForm::operator()(DirectForm* form) const { delete form; }
 
 void Core::add_slots() {
   forms_.resize(kForms);
-  serials_.resize(kForms);
   for (size_t i = 0; i < kMostOperands; ++i) {
     if (!directory_) {
       machine_->add_view(View());
@@ -93,12 +96,12 @@ void Core::catch_up() {
 
 // Operands and loose arguments into the tables of the form.
 void Core::place(DirectForm& form, const Direct& d) {
-  Operand* o = form.operands.data();
-  for (size_t i = 0, n = form.operands.size(); i < n; ++i, ++o) {
+  Operand* o = form.operands;
+  for (size_t i = 0, n = form.instr.tensors.size(); i < n; ++i, ++o) {
     const DirectOperand& given = d.operands[i];
     if (directory_) o->buffer = given.memory.number;
     Buffer& b = program_.buffers[o->buffer];
-    b.name = Name(given.memory.name);
+    b.name = given.memory.name;
     b.scope = given.memory.scope;
     b.address = given.memory.address;
     b.size_bytes = given.memory.bytes;
@@ -110,33 +113,38 @@ void Core::place(DirectForm& form, const Direct& d) {
     o->start = settled ? uint32_t(given.offset) : 0;
     o->room = settled ? uint32_t(b.size_bytes - given.offset) : 0;
   }
-  for (const uint32_t i : form.loose) {
+  for (uint32_t left = form.loose; left; left &= left - 1) {
+    const int i = __builtin_ctz(left);
     program_.exprs.set_constant(form.args[i], d.floats >> i & 1 ? F32 : I64, d.args[i]);
   }
 }
 
 void Core::make_form(DirectForm& form, const Direct& d) {
   const OpInfo& op = *d.op;
+  if (op.tensors.size() > kMostOperands || op.args.size() > kMostOperands) {
+    fail("%s: has %zu operands and %zu arguments; accepted: %zu of each", op.name.c_str(), op.tensors.size(),
+         op.args.size(), kMostOperands);
+  }
   form.key.size = 0;
-  form.operands.assign(op.tensors.size(), Operand());
-  for (size_t i = 0; i < form.operands.size(); ++i) {
+  for (size_t i = 0; i < op.tensors.size(); ++i) {
     Operand& o = form.operands[i];
+    o = Operand();
     if (!directory_) o.buffer = slot_buffers_[i];
     o.offset = slot_offsets_[i];
     o.dtype = d.operands[i].dtype;
     o.size = kSize[o.dtype];
   }
-  while (form.args.size() < op.args.size()) form.args.push_back(program_.exprs.add_constant());
-  form.loose.clear();
+  while (form.roots < op.args.size()) form.args[form.roots++] = program_.exprs.add_constant();
+  form.loose = 0;
   for (size_t i = 0; i < op.args.size(); ++i) {
-    if (is_loose(op, i)) form.loose.push_back(uint32_t(i));
+    form.loose |= uint32_t(is_loose(op, i)) << i;
     program_.exprs.set_constant(form.args[i], d.floats >> i & 1 ? F32 : I64, d.args[i]);
   }
   form.attrs.assign(d.attrs, d.attrs + op.attrs.size());
   form.instr.op = d.op;
   form.instr.plan = nullptr;
-  form.instr.tensors = {form.operands.data(), form.operands.size()};
-  form.instr.args = {form.args.data(), op.args.size()};
+  form.instr.tensors = {form.operands, op.tensors.size()};
+  form.instr.args = {form.args, op.args.size()};
   form.instr.attrs = {form.attrs.data(), form.attrs.size()};
   form.instr.loc = d.loc;
   place(form, d);
@@ -147,22 +155,24 @@ void Core::make_form(DirectForm& form, const Direct& d) {
   form.what = kind_of(op.name);
 }
 
-// The form of an instruction, made where it is new: of the calls that share a place in the table the last one stays.
+// The form of an instruction, made where it is new. It has two places in the table; of the forms that share the second
+// one the last stays.
 DirectForm& Core::form_of(const Direct& d, KnownForm& known) {
   if (forms_.empty()) add_slots();
   Key key;
   make_key(d, key);
-  const size_t at = (key.hash ^ key.hash >> 32) >> 8 & (kForms - 1);
+  size_t at = (key.hash ^ key.hash >> 32) >> 8 & (kForms - 1);
+  if (forms_[at] && !same(forms_[at]->key, key)) at = (key.hash ^ key.hash >> 32) >> 20 & (kForms - 1);
   auto& form = forms_[at];
   if (!form) form.reset(new DirectForm);
   if (!same(form->key, key)) {
-    ++serials_[at];
+    ++form->serial;
     make_form(*form, d);
     form->key = key;
   } else {
     place(*form, d);
   }
-  known = {uint32_t(at), serials_[at]};
+  known = {form.get(), form->serial};
   return *form;
 }
 
@@ -183,7 +193,7 @@ void Core::issue(const Direct& d, KnownForm& known) {
 
 void Core::issue_again(const Direct& d, const KnownForm& known) {
   program_.locations[0] = {Name(d.file), d.line};
-  DirectForm& form = *forms_[known.at];
+  DirectForm& form = *known.form;
   place(form, d);
   machine_->execute(form.instr);
 }

@@ -116,6 +116,18 @@ void check_bcb(const Program& p, const Instr& in) {
   need_same_dtype(p, in, isa::vbcb::dst, isa::vbcb::src);
 }
 
+// Blocks, each filled with one of the elements at `from`, to places `step` bytes apart.
+template <typename T>
+void spread_blocks(uint8_t* to, int64_t step, const uint8_t* from) {
+  T row[kBlocks];
+  std::memcpy(row, from, sizeof row);
+  for (int b = 0; b < kBlocks; ++b) {
+    T block[size_t(kBlockBytes) / sizeof(T)];
+    std::fill(std::begin(block), std::end(block), row[b]);
+    std::memcpy(to + b * step, block, sizeof block);
+  }
+}
+
 void run_vbcb(Machine& m, const Instr& in) {
   const int64_t repeat = m.arg(in, isa::vbcb::repeat), blk = m.arg(in, isa::vbcb::dst_blk),
                 rep = m.arg(in, isa::vbcb::dst_rep);
@@ -123,14 +135,8 @@ void run_vbcb(Machine& m, const Instr& in) {
   const int size = in.tensors[isa::vbcb::dst].size;
   const uint8_t* src = m.read(in, isa::vbcb::src, 0, Wide(repeat) * kBlocks * size);
   uint8_t* dst = m.write(in, isa::vbcb::dst, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
-  for (int64_t r = 0; r < repeat; ++r) {
-    uint8_t row[kBlocks * 4];
-    std::memcpy(row, src + r * kBlocks * size, size_t(kBlocks * size));
-    for (int b = 0; b < kBlocks; ++b) {
-      uint8_t* to = dst + r * rep + b * blk;
-      for (int64_t i = 0; i < kBlockBytes; i += size) std::memcpy(to + i, row + b * size, size_t(size));
-    }
-  }
+  const auto spread = size == 4 ? spread_blocks<uint32_t> : size == 2 ? spread_blocks<uint16_t> : spread_blocks<uint8_t>;
+  for (int64_t r = 0; r < repeat; ++r) spread(dst + r * rep, blk, src + r * kBlocks * size);
 }
 
 void check_vci(const Program& p, const Instr& in) {

@@ -54,12 +54,6 @@ void convert_panel(const Machine& m, const Convert& convert, uint8_t* to, const 
   }
 }
 
-// Rows of a panel, `bytes` of each `from_step`, to places `step` bytes apart.
-template <int64_t kBytes>
-void scatter(uint8_t* to, int64_t step, const uint8_t* from, int64_t from_step, int64_t rows) {
-  for (int64_t r = 0; r < rows; ++r) std::memcpy(to + r * step, from + r * from_step, size_t(kBytes));
-}
-
 }  // namespace
 
 void check_l0c_matrix(const Program& p, const Instr& in) {
@@ -115,13 +109,14 @@ void run_l0c_matrix(Machine& m, const Instr& in) {
       const uint8_t* panel = from + n * from_next + c / kFractalSide * x.src_stride;
       const bool plain = convert.quant == kNoQuant && !convert.relu && convert.src == convert.dst;
       if (direct && !x.width && room == kFractalSide && plain) {
-        scatter<kFractalSide * 4>(out + c * x.dst_size, x.dst_stride, panel, kFractalSide * x.src_size, x.rows);
+        const int64_t row = kFractalSide * x.src_size;
+        m.kernels.copy_bursts(out + c * x.dst_size, x.dst_stride, panel, row, x.rows, row);
         continue;
       }
       convert_panel(m, convert, staged, panel, (x.rows - 1) * kFractalSide + room, word,
                     words ? words + c * 8 : nullptr, room);
       if (direct && !x.width && room == kFractalSide && x.dst_size == 2) {
-        scatter<kFractalSide * 2>(out + c * 2, x.dst_stride, staged, kFractalSide * 2, x.rows);
+        m.kernels.copy_bursts(out + c * 2, x.dst_stride, staged, kFractalSide * 2, x.rows, kFractalSide * 2);
         continue;
       }
       if (x.width == kFractalSide && room == kFractalSide) {

@@ -17,12 +17,16 @@ namespace mco {
 class Name {
  public:
   Name() = default;
-  explicit Name(const std::string& text) : text_(text.c_str()) {}
-  explicit Name(const char* text) : text_(text) {}
-  const char* c_str() const { return text_; }
+  explicit Name(const std::string& text) : of_(text.c_str()) {}
+  explicit Name(const char* text) : of_(text) {}
+  // What `make` makes of `of` when somebody asks: names of what comes and goes are for errors alone.
+  using Make = const char* (*)(const void* of);
+  Name(Make make, const void* of) : make_(make), of_(of) {}
+  const char* c_str() const { return make_ ? make_(of_) : static_cast<const char*>(of_); }
 
  private:
-  const char* text_ = "";
+  Make make_ = nullptr;
+  const void* of_ = "";
 };
 
 class Sequences;

@@ -14,15 +14,22 @@ static void copy_blocks(uint8_t* dst, int64_t dst_step, const uint8_t* src, int6
   }
 }
 
+// The widest register that `Bytes` fill.
+template <int Bytes>
+struct Burst {
+  typedef uint64_t Piece __attribute__((vector_size(MCO_W == 16 && Bytes >= 64 ? 64 : sizeof(Block))));
+};
+
 template <int Bytes>
 static void bursts_of(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count) {
-  constexpr int kPieces = Bytes / int(sizeof(Block));
+  typedef typename Burst<Bytes>::Piece Piece;
+  constexpr int kPieces = Bytes / int(sizeof(Piece));
   for (; count > 0; --count, dst += dst_step, src += src_step) {
-    Block x[kPieces];
+    Piece x[kPieces];
     MCO_UNROLL
-    for (int i = 0; i < kPieces; ++i) x[i] = ld<Block>(src + i * sizeof(Block));
+    for (int i = 0; i < kPieces; ++i) x[i] = ld<Piece>(src + i * sizeof(Piece));
     MCO_UNROLL
-    for (int i = 0; i < kPieces; ++i) st(dst + i * sizeof(Block), x[i]);
+    for (int i = 0; i < kPieces; ++i) st(dst + i * sizeof(Piece), x[i]);
   }
 }
 

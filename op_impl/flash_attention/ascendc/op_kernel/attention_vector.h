@@ -154,7 +154,7 @@ private:
     {
         const LocalTensor<float> factor = factors_[softmaxes_ % SLOTS];
         const int32_t groups = (rows_ + FLOATS - 1) / FLOATS;
-        LocalTensor<float> blocks = wide_.Get<float>();
+        const LocalTensor<float> blocks = wide_.Get<float>();
         BlockReduceMax(blocks, Fold(scores, true), rows_, LANES, 1, 1, FLOATS);
         BlockReduceMax(peak_, blocks, groups, LANES, 1, 1, FLOATS);
         Max(peak_, peak_, maximum_, rows_);
@@ -167,8 +167,7 @@ private:
             Sub(scores[c], scores[c], wide, LANES, rows_, {1, 1, 0, pitch, pitch, 1});
         }
         Exp(scores, scores, rows_ * columns_);
-        BlockReduceSum(blocks, Fold(scores, false), rows_, LANES, 1, 1, FLOATS);
-        BlockReduceSum(peak_, blocks, groups, LANES, 1, 1, FLOATS);
+        WholeReduceSum(peak_, Fold(scores, false), LANES, rows_, 1, 1, FLOATS);
         Mul(sum_, sum_, factor, rows_);
         Add(sum_, sum_, peak_, rows_);
     }
@@ -207,9 +206,12 @@ private:
             DataCopy(product, exchange_.product[Slot(products_) * t_.queryBlock * depth_ + start_ * depth_],
                      rows_ * depth_);
             productIn_.EnQue(product);
-            ScaleRows(factors_[products_ % SLOTS]);
+            const LocalTensor<float> wide = Wide(factors_[products_ % SLOTS]);
             product = productIn_.template DeQue<float>();
-            Add(all_, all_, product, rows_ * depth_);
+            const uint8_t pitch = depth_ / FLOATS;
+            for (int32_t c = 0; c < depth_; c += LANES) {
+                FusedMulAdd(all_[c], wide, product[c], Min(LANES, depth_ - c), rows_, {1, 0, 1, pitch, 1, pitch});
+            }
             productIn_.FreeTensor(product);
             for (int32_t i = 0; isolated_ && i < 2; ++i) {
                 AddCounts(i);
