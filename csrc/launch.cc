@@ -2,6 +2,7 @@
 #include "launch.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -15,6 +16,8 @@
 
 #include "../ms_custom_ops/ascendc/include_host/mco_host/api.h"
 #include "arena.h"
+#include "core.h"
+#include "pool.h"
 
 namespace {
 
@@ -215,6 +218,20 @@ class Arguments {
   std::vector<mco_asc_memory> memory_;
 };
 
+// A workspace holds nothing that could pass for a result: bytes of the poison of on-chip memory, by as many threads as
+// the launch has.
+void Poison(char* at, size_t bytes, int threads) {
+  constexpr size_t kPart = size_t{1} << 18;
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t first; (first = next.fetch_add(kPart)) < bytes;) {
+      std::memset(at + first, mco::Core::kPoison, std::min(kPart, bytes - first));
+    }
+  };
+  const size_t wanted = std::min(bytes / kPart, static_cast<size_t>(threads > 0 ? threads : mco::ThreadPool::threads()));
+  mco::ThreadPool::instance().run(wanted > 1 ? static_cast<int>(wanted) - 1 : 0, work, [] {});
+}
+
 int Run(Kept& kept, const mco_tensor* tensors, char* err, size_t errlen) {
   const mco_launch& view = kept.view;
   mco_asc_launch launch = view.launch;
@@ -227,7 +244,7 @@ int Run(Kept& kept, const mco_tensor* tensors, char* err, size_t errlen) {
   tiling.resize((tiling.size() + kTilingAlign - 1) / kTilingAlign * kTilingAlign + kTilingAlign);
   BeginOutputs(kept, tensors);
   const Workspace workspace(view.system_workspace + user);
-  std::memset(workspace.get() + view.system_workspace, 0xff, user);
+  Poison(workspace.get() + view.system_workspace, user, launch.threads);
   Arguments arguments(kept, tensors);
   arguments.Add(workspace.get(), view.system_workspace + user, "workspace", user);
   arguments.Add(tiling.data(), tiling.size(), "tiling");
