@@ -51,7 +51,11 @@ def _is_call(entry: Any) -> bool:
 def _plain(entry: dict) -> bool:
     """Whether a description says one dtype and one shape for every tensor."""
     descs = [*entry["input_desc"], *entry["output_desc"]]
-    return all(isinstance(d.get("type"), str) and isinstance(d.get("shape"), list) for d in descs)
+    return all(isinstance(d.get("type"), str) and _numbers(d.get("shape")) for d in descs)
+
+
+def _numbers(shape: Any) -> bool:
+    return isinstance(shape, list) and all(isinstance(size, (int, float)) for size in shape)
 
 
 def _elements(entry: dict) -> int:

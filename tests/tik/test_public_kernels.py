@@ -178,6 +178,8 @@ def test_whose_fault_a_failure_is(tmp_path: Path) -> None:
     )
     small, large = ({"format": "ND", "shape": [n], "type": "float32"} for n in (16, 1 << 22))
     entries = [{"op": "ReachTwoIP", "input_desc": [x], "output_desc": [small]} for x in (small, large)]
+    nested = {**small, "shape": [[16], [16]]}  # a shape for each of several tensors: no plain call
+    entries.append({"op": "ReachTwoIP", "input_desc": [nested], "output_desc": [small]})
     (tmp_path / "two.json").write_text(json.dumps(entries))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(ROOT / "scripts" / "public_kernels.py"), str(tmp_path), "--quiet",
