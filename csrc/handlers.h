@@ -14,8 +14,8 @@ void check_dup(const Program&, const Instr&);
 // Whether it is one operation of run_lanes on elements of one dtype; whether it reads what it overwrites.
 bool is_flat_lanes(const Instr&);
 bool reads_dst(const Instr&);
-// Inner loop and job of such an instruction whose plan is flat.
-LaneFn flat_job(Machine&, const Instr&, LaneJob&);
+// The LaneOp and the job of such an instruction whose plan is flat.
+int flat_job(Machine&, const Instr&, LaneJob&);
 
 #define MCO_HANDLERS(check, run)            \
   void check(const Program&, const Instr&); \

@@ -147,6 +147,12 @@ class Machine {
     if (!waiting_.empty()) run_waiting();
   }
   void run_waiting();
+  struct Waiting {
+    const Instr* instr;
+    uint8_t* far;  // of a move, its address in GM
+  };
+  void run_one(const Waiting& w);
+  void run_pieces(const Order& order, const std::vector<Waiting>& all);
   void begin_round(const Step& s, int64_t i);
   bool is_true(const Step& s) const;
   void assign(const Step& s);
@@ -189,10 +195,6 @@ class Machine {
   std::vector<int64_t> sizes_;      // of the views, where accesses are reported
   std::vector<Operand> unsettled_;  // operands of the instruction that is observed
   Instr copy_;
-  struct Waiting {
-    const Instr* instr;
-    uint8_t* far;  // of a move, its address in GM
-  };
   std::vector<Waiting> waiting_;
   Sequences::Node* sequence_ = nullptr;  // what waits
   int64_t block_ = 0, block_value_ = 0;

@@ -5,6 +5,7 @@
 
 #include "handlers.h"
 #include "lanes.h"
+#include "machine.h"
 
 namespace mco {
 
@@ -140,9 +141,9 @@ struct Member {
   int64_t done = 0;
 };
 
-class Order {
+class Finder {
  public:
-  explicit Order(std::vector<Member>& members) : members_(members) {}
+  explicit Finder(std::vector<Member>& members) : members_(members) {}
   std::vector<Piece> find();
 
  private:
@@ -154,7 +155,7 @@ class Order {
 };
 
 // Whether what a member reaches is a source that lies in UB.
-bool Order::reads_own(const Member& m, int number) const {
+bool Finder::reads_own(const Member& m, int number) const {
   const Reach& t = m.waiter->reach[number];
   if (t.write || t.gm) return false;
   const bool source = m.waiter->kind == Waiter::Lanes && (number == 1 || number == 2);
@@ -162,7 +163,7 @@ bool Order::reads_own(const Member& m, int number) const {
 }
 
 // Leaves out a move into UB where all that is read of it can be read where it comes from, and all of it is overwritten.
-void Order::leave_out(size_t move) {
+void Finder::leave_out(size_t move) {
   const Reach copy = members_[move].waiter->reach[0];
   std::vector<std::pair<int64_t, int64_t>> left{{copy.lo, copy.hi}};
   std::vector<std::pair<size_t, int>> readers;
@@ -198,7 +199,7 @@ void Order::leave_out(size_t move) {
   members_[move].left_out = true;
 }
 
-void Order::link() {
+void Finder::link() {
   for (size_t i = 0; i < members_.size(); ++i) {
     Member& m = members_[i];
     std::vector<Reach> own;
@@ -225,7 +226,7 @@ void Order::link() {
 }
 
 // Whether the elements up to `end` of a member may be computed now.
-bool Order::ready(const Member& m, int64_t end) const {
+bool Finder::ready(const Member& m, int64_t end) const {
   for (const Need& n : m.needs) {
     const Member& before = members_[n.before];
     if (before.done == before.waiter->count) continue;
@@ -239,7 +240,7 @@ bool Order::ready(const Member& m, int64_t end) const {
 }
 
 // Whatever of the last members can be computed comes first, so that a piece goes as far as it can.
-std::vector<Piece> Order::find() {
+std::vector<Piece> Finder::find() {
   for (size_t i = 0; i < members_.size(); ++i) {
     if (members_[i].waiter->kind == Waiter::In) leave_out(i);
   }
@@ -291,22 +292,31 @@ Sequences::Node* Sequences::longer(Node* node, const Instr& in) {
   return &made;
 }
 
-const std::vector<Piece>* Sequences::order(Node* node) {
-  if (const auto* found = node->order.load(std::memory_order_acquire)) return found->empty() ? nullptr : found;
+const Order* Sequences::order(Node* node, Machine& m) {
+  if (const Order* found = node->order.load(std::memory_order_acquire)) return found->pieces.empty() ? nullptr : found;
   std::lock_guard<std::mutex> lock(mutex_);
-  if (const auto* found = node->order.load(std::memory_order_relaxed)) return found->empty() ? nullptr : found;
+  if (const Order* found = node->order.load(std::memory_order_relaxed)) return found->pieces.empty() ? nullptr : found;
   if (orders_.size() >= kMostOrders) return nullptr;
   std::vector<Member> members(node->depth);
+  Order made;
+  made.members.resize(node->depth);
   size_t pieces = 0;
   for (Node* n = node; n->instr; n = n->before) {
     const Waiter* w = n->instr->waiter;
     members[n->depth - 1].waiter = w;
     pieces += size_t(ceil_div(w->count, w->piece));
+    made.members[n->depth - 1] = still_of(m, *n->instr);
   }
-  orders_.emplace_back();
-  if (pieces <= kMostPieces) orders_.back() = Order(members).find();
+  if (pieces <= kMostPieces) made.pieces = Finder(members).find();
+  for (const Piece& p : made.pieces) {
+    for (int k = 0; k < 2; ++k) {
+      if (p.from[k] == Piece::kOwn) continue;
+      made.members[p.member].shift[k] = members[p.member].waiter->reach[1 + k].lo - members[p.from[k]].waiter->reach[0].lo;
+    }
+  }
+  orders_.push_back(std::move(made));
   node->order.store(&orders_.back(), std::memory_order_release);
-  return orders_.back().empty() ? nullptr : &orders_.back();
+  return orders_.back().pieces.empty() ? nullptr : &orders_.back();
 }
 
 void make_pieces(Program& p) {

@@ -13,8 +13,11 @@
 #include <vector>
 
 #include "program.h"
+#include "simd/kernels.h"
 
 namespace mco {
+
+class Machine;
 
 // Bytes [lo, hi) of UB, or some bytes of GM. Element e is the bytes from lo + e * step on; step 0: all at once.
 struct Reach {
@@ -48,6 +51,25 @@ struct Piece {
   int32_t first = 0, count = 0;
 };
 
+// How a member is executed: an operation of lanes, or a conversion or move from s0 to dst. Places are bytes from the
+// start of UB; the far side of a move is that of the moment.
+struct Still {
+  static constexpr int64_t kNone = -1;
+  Waiter::Kind kind = Waiter::Whole;
+  uint8_t op = 0;             // LaneOp
+  DType to = F32, from = F32;  // of dst and s0
+  int32_t step = 0;           // bytes of an element of dst
+  float scalar = 0;
+  int64_t iscalar = 0;
+  int64_t dst = kNone, source[2] = {kNone, kNone};
+  int64_t shift[2] = {0, 0};  // of a source from the start of the copy that it would lie in
+};
+
+struct Order {
+  std::vector<Piece> pieces;
+  std::vector<Still> members;
+};
+
 // The sequences of instructions that have waited together, as paths of a tree, with the order of their pieces. Blocks
 // of all threads share them. Both numbers are limited.
 class Sequences {
@@ -59,24 +81,26 @@ class Sequences {
     size_t depth = 0;
     std::atomic<Node*> first{nullptr};
     Node* other = nullptr;  // with the same one before it
-    std::atomic<const std::vector<Piece>*> order{nullptr};
+    std::atomic<const Order*> order{nullptr};
   };
 
   Node* begin() { return &root_; }
   // The sequence with one more instruction; null where there is no room for it.
   Node* longer(Node* node, const Instr& in);
-  // The order of its pieces; null: one instruction after the other.
-  const std::vector<Piece>* order(Node* node);
+  // The order of its pieces, made with the machine that comes first; null: one instruction after the other.
+  const Order* order(Node* node, Machine& m);
 
  private:
   static constexpr size_t kMostNodes = 4096, kMostOrders = 256;
   std::mutex mutex_;
   Node root_;
   std::deque<Node> nodes_;
-  std::deque<std::vector<Piece>> orders_;
+  std::deque<Order> orders_;
 };
 
 // Finds the instructions that may wait.
 void make_pieces(Program& p);
+// How an instruction is executed, with addresses.
+Still still_of(Machine& m, const Instr& in);
 
 }  // namespace mco

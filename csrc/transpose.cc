@@ -78,15 +78,17 @@ void run_load2d(Machine& m, const Instr& in) {
   const Wide first = Wide(index) * kFractalBytes;
   const uint8_t* src = m.read(in, isa::load2d::src, first, first + wide_product(last * src_stride + 1, kFractalBytes));
   uint8_t* dst = m.write(in, isa::load2d::dst, 0, wide_product(last * dst_step + 1, kFractalBytes));
-  const bool noted = m.straight(in) & kNoted;
-  const Scope target = m.scope(in, isa::load2d::dst);
+  if (m.straight(in) & kNoted) {
+    Fractal* const first = &m.noted(m.scope(in, isa::load2d::dst), dst);
+    const bool turned = in.attrs[isa::load2d::transpose] != 0;
+    for (int64_t r = 0; r < repeat; ++r) {
+      first[r * int64_t(dst_step)] = {src + (index + r * src_stride) * kFractalBytes, turned};
+    }
+    return;
+  }
   for (int64_t r = 0; r < repeat; ++r) {
     const uint8_t* from = src + (index + r * src_stride) * kFractalBytes;
     uint8_t* to = dst + r * int64_t(dst_step) * kFractalBytes;
-    if (noted) {
-      m.noted(target, to) = {from, in.attrs[isa::load2d::transpose] != 0};
-      continue;
-    }
     if (in.attrs[isa::load2d::transpose]) {
       transpose_fractal(m.kernels, to, from);
     } else {

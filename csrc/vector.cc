@@ -146,7 +146,7 @@ bool is_flat_lanes(const Instr& in) { return in.op->run == run_lanes && !is_mixe
 
 bool reads_dst(const Instr& in) { return in.op->run == run_lanes && reads_dst(in.op->code); }
 
-LaneFn flat_job(Machine& m, const Instr& in, LaneJob& job) {
+int flat_job(Machine& m, const Instr& in, LaneJob& job) {
   const Plan& p = *in.plan;
   job = new_job();
   set_scalar(m, in, job);
@@ -156,7 +156,7 @@ LaneFn flat_job(Machine& m, const Instr& in, LaneJob& job) {
   job.dst = m.write(in, isa::binary::dst, p.operand[0].lo, p.operand[0].hi);
   job.saturate = m.saturate;
   job.flat = p.flat;
-  return m.kernels.lane[lane_op(in)][in.tensors[isa::binary::dst].dtype];
+  return lane_op(in);
 }
 
 void run_lanes(Machine& m, const Instr& in) {
