@@ -225,7 +225,8 @@ static std::string ask_addr2line(const char* file, uintptr_t address) {
 }
 
 static bool in_headers(const std::string& line) {
-  return line.find("/ascendc/include/") != std::string::npos || line.find("/usr/include/") != std::string::npos;
+  return line.find("/ascendc/include/") != std::string::npos || line.find("/usr/include/") != std::string::npos ||
+         line.find("/include/c++/") != std::string::npos;
 }
 
 std::string fault_place(const AscCore& core) {

@@ -165,6 +165,7 @@ ENDINGS = """
 #include <cstdlib>
 #include <exception>
 #include <stdexcept>
+#include <vector>
 #include <unistd.h>
 #include "kernel_operator.h"
 void never(int how) noexcept {
@@ -183,6 +184,9 @@ extern "C" __global__ __aicore__ void ends(GM_ADDR o, int32_t how) {
     AscendC::LocalTensor<float> t(AscendC::TPosition::VECIN, 196576, 8);
     DumpTensor(t, 1, 9);
   }
+  std::vector<int32_t> table(3, how);
+  if (how == 11) *(__gm__ float32_t*)o = table.at(how);
+  if (how == 12) table.reserve(size_t(-1));
   try {
     if (how == 10) throw 1.5f;
     *(__gm__ float32_t*)o = 2;
@@ -196,17 +200,19 @@ extern "C" __global__ __aicore__ void ends(GM_ADDR o, int32_t how) {
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        (1, r"throw: an exception leaves the kernel: of a table \[.*ends\.cpp:11\]"),
-        (2, r"throw: an exception leaves the kernel \[.*ends\.cpp:12\]"),
-        (3, r"abort: called by the kernel \[.*ends\.cpp:13\]"),
-        (4, r"exit: called by the kernel \[.*ends\.cpp:14\]"),
-        (5, r"_exit: called by the kernel \[.*ends\.cpp:15\]"),
-        (6, r"quick_exit: called by the kernel \[.*ends\.cpp:16\]"),
-        (7, r"terminate: called by the kernel \[.*ends\.cpp:17\]"),
-        (8, r"is ended by std::terminate or by abort \[.*ends\.cpp:8\]"),
-        (9, r"GetValue: reads bytes .*ends\.cpp:21\]"),
+        (1, r"throw: an exception leaves the kernel: of a table \[.*ends\.cpp:12\]"),
+        (2, r"throw: an exception leaves the kernel \[.*ends\.cpp:13\]"),
+        (3, r"abort: called by the kernel \[.*ends\.cpp:14\]"),
+        (4, r"exit: called by the kernel \[.*ends\.cpp:15\]"),
+        (5, r"_exit: called by the kernel \[.*ends\.cpp:16\]"),
+        (6, r"quick_exit: called by the kernel \[.*ends\.cpp:17\]"),
+        (7, r"terminate: called by the kernel \[.*ends\.cpp:18\]"),
+        (8, r"is ended by std::terminate or by abort \[.*ends\.cpp:9\]"),
+        (9, r"GetValue: reads bytes .*ends\.cpp:22\]"),
+        (11, r"throw: an exception leaves the kernel: vector.*__n \(which is 11\) .*\[.*ends\.cpp:25\]"),
+        (12, r"throw: an exception leaves the kernel: vector::reserve \[.*ends\.cpp:26\]"),
     ],
-    ids="exception value abort exit _exit quick_exit terminate noexcept print".split(),
+    ids="exception value abort exit _exit quick_exit terminate noexcept print range length".split(),
 )
 def test_what_would_end_the_process_ends_the_kernel_alone(tmp_path, how, words):
     source = tmp_path / "ends.cpp"

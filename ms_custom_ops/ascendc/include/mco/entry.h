@@ -2,10 +2,16 @@
 // A kernel function as an entry of its library: its parameters are read off its type.
 #pragma once
 
+#include <cxxabi.h>
+
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <new>
+#include <stdexcept>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 #include "mco/abi.h"
@@ -61,6 +67,14 @@ const mco_asc_entry_info* info_of(void (*)(A...), void (*entry)(const void* cons
   return &info;
 }
 
+// Throws what the C++ library throws, from the place of the call.
+template <class E, class... A>
+[[noreturn]] void throw_from(const void* at, A... text) {
+  void* thrown = abi::__cxa_allocate_exception(sizeof(E));
+  new (thrown) E(text...);
+  mco_asc_throw(thrown, const_cast<std::type_info*>(&typeid(E)), [](void* e) { static_cast<E*>(e)->~E(); }, at);
+}
+
 }  // namespace mco_asc
 
 // What would end the process ends the kernel: assert(), abort(), exit() and their like, and a throw says where it was.
@@ -68,6 +82,32 @@ const mco_asc_entry_info* info_of(void (*)(A...), void (*entry)(const void* cons
   extern "C" void mco_asc_##NAME PARAMETERS __asm__(SYMBOL);                                       \
   extern "C" void mco_asc_##NAME PARAMETERS {                                                      \
     mco_asc_end(#NAME, "called by the kernel", __builtin_return_address(0));                       \
+  }
+// Containers throw by functions of the library, which do not know who called them.
+#define MCO_ASC_THROWING(NAME, SYMBOL)                                                             \
+  extern "C" [[noreturn]] void mco_asc_throw_##NAME(const char*) __asm__(SYMBOL);                  \
+  extern "C" void mco_asc_throw_##NAME(const char* text) {                                         \
+    mco_asc::throw_from<std::NAME>(__builtin_return_address(0), text);                             \
+  }
+#define MCO_ASC_THROWINGS                                                                          \
+  extern "C" [[noreturn]] void mco_asc_throw_range(const char*, ...)                               \
+      __asm__("_ZSt24__throw_out_of_range_fmtPKcz");                                               \
+  extern "C" void mco_asc_throw_range(const char* format, ...) {                                   \
+    char text[256];                                                                                \
+    va_list values;                                                                                \
+    va_start(values, format);                                                                      \
+    std::vsnprintf(text, sizeof text, format, values);                                             \
+    va_end(values);                                                                                \
+    mco_asc::throw_from<std::out_of_range>(__builtin_return_address(0), text);                     \
+  }                                                                                                \
+  MCO_ASC_THROWING(out_of_range, "_ZSt20__throw_out_of_rangePKc")                                  \
+  MCO_ASC_THROWING(length_error, "_ZSt20__throw_length_errorPKc")                                  \
+  MCO_ASC_THROWING(logic_error, "_ZSt19__throw_logic_errorPKc")                                    \
+  MCO_ASC_THROWING(invalid_argument, "_ZSt24__throw_invalid_argumentPKc")                          \
+  MCO_ASC_THROWING(runtime_error, "_ZSt21__throw_runtime_errorPKc")                                \
+  extern "C" [[noreturn]] void mco_asc_throw_bad_alloc() __asm__("_ZSt17__throw_bad_allocv");      \
+  extern "C" void mco_asc_throw_bad_alloc() {                                                      \
+    mco_asc::throw_from<std::bad_alloc>(__builtin_return_address(0));                              \
   }
 #define MCO_ASC_ENDINGS                                                                            \
   extern "C" void mco_asc_assert(const char* what, const char* file, unsigned line,                \
@@ -92,4 +132,5 @@ const mco_asc_entry_info* info_of(void (*)(A...), void (*entry)(const void* cons
   extern "C" MCO_ASC_API const mco_asc_entry_info* mco_asc_entry() {                             \
     return mco_asc::info_of(&__VA_ARGS__, mco_asc_call_entry);                                   \
   }                                                                                              \
-  MCO_ASC_ENDINGS
+  MCO_ASC_ENDINGS                                                                                \
+  MCO_ASC_THROWINGS
