@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather and scatter by byte offsets, broadcasts of elements to blocks, index ramps, copies, border blocks.
+#include <string>
 #include <vector>
 
 #include "handlers.h"
@@ -9,6 +10,10 @@ namespace mco {
 
 namespace {
 
+void need_multiple(Machine& m, const Instr& in, int64_t offset, int64_t bytes) {
+  if (offset % bytes) m.refuse(in, "byte offset", std::to_string(offset), format("multiples of %lld", (long long)bytes));
+}
+
 // base + the byte offset of every lane, one per lane and repeat; what lanes that are off hold is not read.
 std::vector<int64_t> lane_offsets(Machine& m, const Instr& in, const Plan& p, int64_t base) {
   const DType t = in.tensors[isa::vgather::offset].dtype;
@@ -16,11 +21,18 @@ std::vector<int64_t> lane_offsets(Machine& m, const Instr& in, const Plan& p, in
   const Wide lo = p.by_bits ? p.first * 4 : 0, hi = (last + (p.by_bits ? p.end : p.last)) * 4;
   const uint8_t* at = m.read(in, isa::vgather::offset, lo, hi);
   std::vector<int64_t> offsets(size_t(p.repeats) * size_t(p.lanes));
+  const int size = p.operand[0].size;
+  bool uneven = false;
   for (int64_t r = 0; r < p.repeats; ++r) {
     each_lane(p, r, [&](int lane) {
       const int64_t n = r * p.lanes + lane;
       offsets[size_t(n)] = base + load_int(at + n * 4, t);
+      uneven |= offsets[size_t(n)] % size != 0;
     });
+  }
+  if (uneven) {
+    for (int64_t r = 0; r < p.repeats; ++r)
+      each_lane(p, r, [&](int lane) { need_multiple(m, in, offsets[size_t(r * p.lanes + lane)], size); });
   }
   return offsets;
 }
@@ -99,7 +111,10 @@ void run_vgatherb(Machine& m, const Instr& in) {
   std::vector<uint32_t> heads(size_t(repeat) * kBlocks);
   std::memcpy(heads.data(), at, heads.size() * 4);
   Span s;
-  for (uint32_t head : heads) s.add(head, Wide(head) + kBlockBytes);
+  for (uint32_t head : heads) {
+    need_multiple(m, in, head, kBlockBytes);
+    s.add(head, Wide(head) + kBlockBytes);
+  }
   const uint8_t* src = m.read(in, isa::vgatherb::src, s.lo, s.hi);
   uint8_t* dst = m.write(in, isa::vgatherb::dst, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
   uint8_t dense[kVectorBytes];

@@ -240,3 +240,36 @@ extern "C" __global__ __aicore__ void deepest(__gm__ int* o) { o[0] = deep(o, 0)
 """)
     with pytest.raises(AscendcError, match=r"core 0: uses more than 1 MiB of stack \[.*deep\.cpp:[3-6]\]"):
         ascendc.build(source)(1, np.zeros(1, np.int32))
+
+
+OFFSETS = """
+#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void picks(__gm__ float* o, int32_t how) {
+  using namespace AscendC;
+  LocalTensor<float> x(TPosition::VECIN, 0, 512), y(TPosition::VECOUT, 4096, 512);
+  LocalTensor<uint32_t> at(TPosition::VECIN, 8192, 64);
+  for (int i = 0; i < 512; ++i) x.SetValue(i, float(i));
+  for (int i = 0; i < 64; ++i) at.SetValue(i, how == 1 ? 4 * i + 2 * (i == 5) : 32 * i + 4 * (how == 3 && i == 6));
+  if (how == 1 || how == 2) Gather(y, x, at, how == 2 ? 6 : 4, 60);
+  else Gatherb(y, x, at, 1, {1, 8});
+  o[0] = y.GetValue(9);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (1, r"Gather: byte offset is 26; accepted: multiples of 4 \[.*picks\.cpp:9\]"),
+        (2, r"Gather: byte offset is 6; accepted: multiples of 4 \[.*picks\.cpp:9\]"),
+        (3, r"Gatherb: byte offset is 196; accepted: multiples of 32 \[.*picks\.cpp:10\]"),
+    ],
+)
+def test_gathers_take_offsets_of_whole_elements_and_blocks(tmp_path, how, words):
+    source = tmp_path / "picks.cpp"
+    source.write_text(OFFSETS)
+    kernel, out = ascendc.build(source, soc="Ascend910B1"), np.zeros(1, np.float32)
+    with pytest.raises(AscendcError, match=words):
+        kernel(1, out, how)
+    kernel(1, out, 0)
+    assert out[0] == 9

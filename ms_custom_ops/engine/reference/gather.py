@@ -23,11 +23,19 @@ def read_dense(operand: Operand, offsets: np.ndarray, on: np.ndarray | None = No
     return operand.load(operand.positions(offsets, on)).copy()
 
 
-def _offsets(call: Call, on: np.ndarray) -> np.ndarray:
+def _offsets(call: Call, on: np.ndarray, size: int) -> np.ndarray:
     """Byte offsets of every lane: base plus the number the lane holds; of lanes that are off anything."""
     call.need_dtype(call["offset"], OFFSETS)
     at = np.arange(on.size, dtype=np.int64).reshape(on.shape) * call["offset"].size
-    return read_dense(call["offset"], at, on).astype(np.int64) + int(call.args["base"])
+    offsets = read_dense(call["offset"], at, on).astype(np.int64) + int(call.args["base"])
+    _need_multiples(call, offsets[on], size)
+    return offsets
+
+
+def _need_multiples(call: Call, offsets: np.ndarray, size: int) -> None:
+    uneven = offsets[offsets % size != 0]
+    if uneven.size:
+        call.refuse("byte offset", uneven.flat[0], f"multiples of {size}")
 
 
 @instruction("vgather")
@@ -38,7 +46,7 @@ def vgather(call: Call) -> None:
     call.need_dtype(dst, MOVED)
     call.need_same_dtype(dst, src)
     on = selected(call, lanes_per_repeat(dst))
-    source = Access(src, src.positions(_offsets(call, on), on), on, src.numpy)
+    source = Access(src, src.positions(_offsets(call, on, dst.size), on), on, src.numpy)
     run_repeats(vector_access(call, "dst", on), [source], lambda rows, x: x)
 
 
@@ -50,7 +58,7 @@ def vscatter(call: Call) -> None:
     call.need_dtype(dst, MOVED)
     call.need_same_dtype(dst, src)
     on = selected(call, lanes_per_repeat(src))
-    offsets = _offsets(call, on)
+    offsets = _offsets(call, on, src.size)
     source = vector_access(call, "src", on)
     target = Access(dst, dst.positions(offsets, on), on, dst.numpy)
     for r in range(on.shape[0]):

@@ -19,7 +19,8 @@ ROWS = (
         "V",
         access.gather,
         "lane L of repeat r = the element at byte base + offset[r*lanes + L] of src; offsets are uint32 or int32, "
-        "one per lane, contiguous, and read before dst is written; lanes are those of dst",
+        "one per lane, contiguous, and read before dst is written, base + offset a multiple of the size of an element; "
+        "lanes are those of dst",
     ),
     row(
         "vscatter",
@@ -38,8 +39,8 @@ ROWS = (
         "",
         "V",
         access.blocks,
-        "block b (0 to 7) of repeat r = the 32 bytes at byte offset[8*r + b] of src; uint32 offsets, read before dst "
-        "is written",
+        "block b (0 to 7) of repeat r = the 32 bytes at byte offset[8*r + b] of src; uint32 offsets, multiples of "
+        "32, read before dst is written",
     ),
     row(
         "vbcb",
