@@ -184,6 +184,10 @@ def test_every_kind_of_attribute_reaches_the_kernel(ops, named: str) -> None:
 TILING = "static ge::graphStatus FailsTiling"
 FAILURES = {
     "status": (TILING, "GRAPH_FAILED; accepted: GRAPH_SUCCESS; it said: {log}: 4 rows are too few"),
+    "checked": (TILING, "GRAPH_FAILED; accepted: GRAPH_SUCCESS; it said: {check}: Fails: 4 rows are checked"),
+    "absent": (TILING, "Fails: context->GetInputDesc(7) is nullptr"),
+    "reported": (TILING, "op: rows"),
+    "logged": (TILING, "op: much of rows"),
     "divide": ("8 / (dim - dim)", r"SIGFPE (a division of integers by zero); accepted"),
     "null": ("GetInputShape(7)", "SIGSEGV"),
     "throw": (TILING, "an exception; accepted: GRAPH_SUCCESS; it said: vector::_M_range_check"),
@@ -201,7 +205,8 @@ def test_a_host_function_that_fails_is_one_error_with_its_line(ops, how: str) ->
     told = str(error.value)
     allowed = [f"{HOST}:{at + more}: " for more in (0, 1)]  # a function begins where its brace stands, for compilers
     assert told.startswith(tuple(allowed)), told
-    assert "Fails: result of the tiling function is " + text.format(log=line_of("ASC_CPU_LOG_ERROR")) in told
+    text = text.format(log=line_of("ASC_CPU_LOG_ERROR"), check=line_of("OP_CHECK_IF"))
+    assert "Fails: result of the tiling function is " in told and text in told
     assert (ops["AddInto"](np.ones(2, np.float32), np.ones(2, np.float32)) == 2).all()
 
 

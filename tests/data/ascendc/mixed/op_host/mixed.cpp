@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops for tests: one of the usual kind, one in place with a plain tiling struct, one whose tiling reads values, and one
 // whose host functions fail as it is told.
+#include "error/ops_error.h"
+#include "log/log.h"
 #include "mixed_tiling.h"
 #include "../op_kernel/add_into_tiling.h"
 #include "../op_kernel/answers_tiling.h"
@@ -95,6 +97,12 @@ static ge::graphStatus FailsTiling(gert::TilingContext* context)
         ASC_CPU_LOG_ERROR("%ld rows are too few", dim);
         return ge::GRAPH_FAILED;
     }
+    OP_CHECK_IF(how == "checked", OP_LOGE(context, "%ld rows are checked", dim), return ge::GRAPH_FAILED);
+    if (how == "absent") {
+        OP_CHECK_NULL_WITH_CONTEXT(context, context->GetInputDesc(7));
+    }
+    OP_TILING_CHECK(how == "reported", VECTOR_INNER_ERR_REPORT_TILIING("op", "rows"), return ge::GRAPH_FAILED);
+    OPS_ERR_IF(how == "logged", OPS_LOG_E(std::string("op"), "%s of rows", "much"), return ge::GRAPH_FAILED);
     if (how == "divide") {
         context->SetBlockDim(8 / (dim - dim));
     }
