@@ -8,6 +8,7 @@
 #include "instruction.h"
 #include "limits.inc"
 #include "pieces.h"
+#include "stores.h"
 #include "straight.h"
 
 namespace mco {
@@ -208,6 +209,7 @@ void read_body(Reader& in, const Strings& strings, Program& p) {
   p.stream.steps.shrink_to_fit();
   make_straight(p);
   make_pieces(p);
+  join_stores(p);
 }
 
 }  // namespace mco

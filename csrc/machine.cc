@@ -27,14 +27,19 @@ Machine::Machine(const Program& p, const Shared& shared, const std::vector<View>
       reports_(observer && observer->wants_access()),
       loops_(p.stream.loops),
       log_(take_log()) {
-  views_.reserve(p.buffers.size());
   arena.fit(p);
   for (int side = 0; side < 2 && shared.straight; ++side) {
     noted_[side].resize(size_t(p.arena_bytes[side ? L0B : L0A] / kFractalBytes + 1));
   }
-  for (size_t i = 0; i < p.buffers.size(); ++i) {
-    const Buffer& b = p.buffers[i];
-    add_view(b.scope == GM ? gm[i] : View{arena.base(b.scope) + b.address, b.size_bytes});
+  views_ = gm;
+  for (const Local& local : p.locals) {
+    views_[local.buffer] = {arena.base(local.scope) + local.address, local.bytes};
+  }
+  if (!reports_) return;
+  sizes_.reserve(views_.size());
+  for (View& v : views_) {
+    sizes_.push_back(v.size);
+    v.size = -1;
   }
 }
 
@@ -293,6 +298,14 @@ void Machine::store(const Step& s) {
   uint8_t raw[8];
   const int size = value_to_bits(v, o.dtype, raw);
   std::memcpy(at, raw, size_t(size));
+}
+
+void Machine::store_joined(const Step& step) {
+  const Stream& stream = program.stream;
+  for (uint32_t i = step.index; i < step.index + step.target; ++i) {
+    const Stored& s = stream.stored[i];
+    std::memcpy(arena.base(s.scope) + s.at, stream.stored_bytes.data() + s.from, s.bytes);
+  }
 }
 
 }  // namespace mco

@@ -158,6 +158,7 @@ class Machine {
   void assign(const Step& s);
   void load(const Step& s);
   void store(const Step& s);
+  void store_joined(const Step& step);  // and those behind it that go with it
   void tick(uint32_t loc) {
     if (pulse_.due()) look(loc);
   }

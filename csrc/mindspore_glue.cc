@@ -123,6 +123,10 @@ struct OpData : AotKernelData {
   bool bound = false;  // for these tensors, MindSpore's numbers one after the other:
   std::vector<int64_t> bound_shapes;
   std::vector<std::string> bound_dtypes;
+  std::vector<size_t> given;       // of all tensors, those of the Program, in its order
+  std::vector<int64_t> bytes;      // theirs
+  std::vector<size_t> unwritten;   // results that the Program does not write
+  std::vector<int64_t> unwritten_bytes;
   bool empty = false;
   bool ran = false;
   bool alone = false;  // its last run was short: the next one wakes no thread
@@ -159,6 +163,17 @@ struct OpData : AotKernelData {
       bound_shapes.push_back(t.ndims[i]);
       bound_shapes.insert(bound_shapes.end(), t.shapes[i], t.shapes[i] + t.ndims[i]);
       bound_dtypes.push_back(t.dtypes[i]);
+    }
+    given = inputs;
+    for (size_t i : outputs) given.push_back(params + i);
+    bytes.clear();
+    for (size_t i : given) bytes.push_back(t.Bytes(i));
+    unwritten.clear();
+    unwritten_bytes.clear();
+    for (size_t i = params; i < Total(); i++) {
+      if (std::find(outputs.begin(), outputs.end(), i - params) != outputs.end()) continue;
+      unwritten.push_back(i);
+      unwritten_bytes.push_back(t.Bytes(i));
     }
     bound = true;
   }
@@ -328,18 +343,17 @@ void Bind(OpData* data, const Tensors& t) {
   data->NoteBound(t);
 }
 
-void Run(OpData& data, const Tensors& t, void** params) {
-  std::vector<bool> written(data.results, false);
-  for (size_t i : data.outputs) written[i] = true;
-  for (size_t i = 0; i < data.results; i++) {  // MindSpore does not clear outputs; a placeholder is never left random
-    if (!written[i]) std::memset(params[data.params + i], 0, static_cast<size_t>(t.Bytes(data.params + i)));
+void Run(OpData& data, void** params) {
+  // MindSpore does not clear outputs; a placeholder is never left random
+  for (size_t i = 0; i < data.unwritten.size(); i++) {
+    std::memset(params[data.unwritten[i]], 0, static_cast<size_t>(data.unwritten_bytes[i]));
   }
   if (data.empty) return;
-  std::vector<mco_tensor> tensors;
-  for (size_t i : data.inputs) tensors.push_back({params[i], t.Bytes(i)});
-  for (size_t i : data.outputs) tensors.push_back({params[data.params + i], t.Bytes(data.params + i)});
+  std::vector<mco_tensor> tensors(data.given.size());
+  for (size_t i = 0; i < tensors.size(); i++) tensors[i] = {params[data.given[i]], data.bytes[i]};
   const int count = static_cast<int>(tensors.size());
-  char error[kErrorBytes] = "";
+  char error[kErrorBytes];
+  error[0] = 0;
   if (data.launch) {
     if (mco_launch_run(data.launch, tensors.data(), count, error, sizeof(error))) throw Error(data.op + ": " + error);
     return;
@@ -418,7 +432,7 @@ MCO_API int mco_op(int nparam, void** params, int* ndims, int64_t** shapes, cons
   if (!data->ran) ReturnFreedMemory();
   data->ran = true;
   if (!data->IsBoundFor(t)) Bind(data, t);
-  Run(*data, t, params);
+  Run(*data, params);
   return 0;
 }
 

@@ -49,6 +49,13 @@ struct Buffer {
   std::vector<int64_t> dims;
 };
 
+// Where a buffer on chip lies: what every block that starts looks at, side by side.
+struct Local {
+  uint32_t buffer = 0;
+  Scope scope = UB;
+  int64_t address = 0, bytes = 0;
+};
+
 struct Register {
   Name name;
   DType dtype = I32;
@@ -72,6 +79,7 @@ struct Program {
   int64_t scope_bytes[kScopes] = {};
   int64_t arena_bytes[kScopes] = {};  // what the buffers really need
   std::vector<Buffer> buffers;
+  std::vector<Local> locals;
   std::vector<Register> registers;
   ExprTable exprs;
   std::vector<Location> locations;

@@ -270,7 +270,11 @@ std::unique_ptr<Program> decode_program(const uint8_t* bytes, size_t size) {
     const Name file(in.string(strings));
     p->locations.push_back({file, in.take<uint32_t>()});
   }
-  for (Buffer& b : p->buffers) place_buffer(*p, b);
+  for (uint32_t i = 0; i < n; ++i) {
+    Buffer& b = p->buffers[i];
+    place_buffer(*p, b);
+    if (b.scope != GM) p->locals.push_back({i, b.scope, b.address, b.size_bytes});
+  }
   read_gm_lists(in, *p);
   const uint32_t meta = in.count(8);
   for (uint32_t i = 0; i < meta; ++i) {

@@ -264,9 +264,6 @@ void Run::note_error(int64_t block, const char* text) noexcept {
 }
 
 // Blocks above the lowest one that failed need not run.
-bool Run::cancelled(int64_t block) {
-  std::lock_guard<std::mutex> lock(error_mutex_);
-  return block > error_block_;
-}
+bool Run::cancelled(int64_t block) const { return block > error_block_; }
 
 }  // namespace mco

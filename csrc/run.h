@@ -48,7 +48,7 @@ class Run {
   void advance(Seat& seat, int64_t block, bool begins) noexcept;
   void share(const std::function<void()>& work);
   void note_error(int64_t block, const char* text) noexcept;
-  bool cancelled(int64_t block);
+  bool cancelled(int64_t block) const;
 
   const Program& program_;
   std::vector<View> gm_;
@@ -61,8 +61,8 @@ class Run {
   std::unique_ptr<BlockOrder> order_;
   std::unique_ptr<CheckRun> check_;
 
-  std::mutex error_mutex_;
-  int64_t error_block_ = INT64_MAX;
+  std::mutex error_mutex_;  // of the text, and of which block's it is
+  std::atomic<int64_t> error_block_{INT64_MAX};
   char error_[1024];
 };
 

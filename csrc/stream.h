@@ -91,7 +91,7 @@ enum class What : uint8_t {
   Goto,
   Assign,  // register `index` = root a
   Load,    // register `index` = *place
-  Store,   // *place = root a
+  Store,   // *place = root a; `b` not 0: so many stores from here on are the `target` ones of Stream::stored from number `index` on
   Alloc,   // buffer `index` comes to life
   Free,    // its scope ended; a jump out of the scope goes past it
   NoSync,  // a disable_sync region begins
@@ -117,8 +117,16 @@ struct Step {
 };
 static_assert(sizeof(Step) == 32, "two steps in a cache line");
 
+// Bytes [from, from + bytes) of Stream::stored, which belong to byte `at` of an on-chip scope.
+struct Stored {
+  uint32_t at, bytes, from;
+  Scope scope;
+};
+
 struct Stream {
   std::vector<Step> steps;
+  std::vector<Stored> stored;  // of stores that are made together (stores.h)
+  std::vector<uint8_t> stored_bytes;
   Chunks memory;          // of the instructions
   size_t loops = 0;       // the deepest nesting
   uint32_t blocks = ~0u;  // step that begins the multi-core loop; ~0: there is none

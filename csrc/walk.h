@@ -88,6 +88,10 @@ Outcome walk(Machine& m, O& observer) {
       case What::Store:
         if constexpr (kGuarded) {
           observer.store(m, *s);
+        } else if (!kObserved && s->b) {
+          m.catch_up();
+          m.store_joined(*s);
+          s += s->b - 1;
         } else {
           if constexpr (!kObserved) m.catch_up();
           m.store(*s);

@@ -23,7 +23,7 @@ Watch::Watch(double seconds, int (*poll)())
     : seconds_(seconds),
       deadline_(deadline_of(seconds)),
       poll_(poll),
-      next_poll_(Clock::now() + milliseconds(kPollMilliseconds)) {}
+      next_poll_(poll ? Clock::now() + milliseconds(kPollMilliseconds) : Clock::time_point::max()) {}
 
 Watch::Stop Watch::look(Clock::time_point now) {
   if (stopped() != Stop::None) return stopped();

@@ -43,8 +43,8 @@ class Pulse {
 
  private:
   // Where every step of kMostSteps is a long instruction, the first look is late by that many.
-  static constexpr int kMostSteps = 128;
-  int left_ = 1, steps_ = 1;
+  static constexpr int kFirstSteps = 8, kMostSteps = 128;
+  int left_ = kFirstSteps, steps_ = kFirstSteps;
   Watch::Clock::time_point last_ = Watch::Clock::now();
 };
 
