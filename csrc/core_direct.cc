@@ -152,6 +152,7 @@ void Core::make_form(DirectForm& form, const Direct& d) {
   form.plan = Plan();
   if (make_plan(program_, form.instr, form.plan)) form.instr.plan = &form.plan;
   form.plan.meeting = Plan::kLook;
+  form.plan.has_scalar = false;  // each call brings its own
   form.what = kind_of(op.name);
 }
 

@@ -10,6 +10,7 @@ namespace mco {
 // Numbers of LaneOp in OpInfo::code for the element-wise family.
 void check_lanes(const Program&, const Instr&);
 void run_lanes(Machine&, const Instr&);
+void prepare_scalar(const Program&, const Instr&, Plan&);  // of an instruction that run_lanes executes
 void check_dup(const Program&, const Instr&);
 // Whether it is one operation of run_lanes on elements of one dtype; whether it reads what it overwrites.
 bool is_flat_lanes(const Instr&);

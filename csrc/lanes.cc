@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "handlers.h"
+
 namespace mco {
 
 namespace {
@@ -62,7 +64,20 @@ void bits_to_count(Plan& p) {
   p.count = p.last = n;
 }
 
+// Of elements of `size` bytes, the blocks with a lane that is on.
+uint32_t find_blocks(const Plan& p, int size) {
+  const int per_block = int(kBlockBytes) / size;
+  const uint64_t lanes = (uint64_t(1) << per_block) - 1;
+  uint32_t on = 0;
+  for (int b = 0; b * per_block < p.lanes; ++b) {
+    const int first = b * per_block;
+    if (p.bits[first / 64] >> (first % 64) & lanes) on |= 1u << b;
+  }
+  return on;
+}
+
 void set_keep(Plan& p, int size) {
+  for (int i = 0; i < 4; ++i) p.blocks[i] = find_blocks(p, 1 << i);
   std::memset(p.keep, 0xFF, sizeof p.keep);
   p.first = p.lanes;
   for (int lane = 0; lane < p.lanes; ++lane) {
@@ -185,6 +200,7 @@ bool make_plan(const Program& p, const Instr& instr, Plan& plan) {
     return false;  // an error of the statement that runs it, if it ever runs
   }
   if (!plan.empty()) set_meeting(p, instr, plan);
+  if (op.run == run_lanes) prepare_scalar(p, instr, plan);
   return true;
 }
 
@@ -201,17 +217,6 @@ const Plan& new_plan(const Machine& m, const Instr& instr, PlanRoom& room) {
 
 // Blocks that hold bytes of lanes [0, n).
 static uint32_t first_blocks(int64_t n) { return uint32_t((uint64_t(1) << n) - 1); }
-
-uint32_t blocks_on(const Plan& p, int size) {
-  const int per_block = int(kBlockBytes) / size;
-  const uint64_t lanes = (uint64_t(1) << per_block) - 1;
-  uint32_t on = 0;
-  for (int b = 0; b * per_block < p.lanes; ++b) {
-    const int first = b * per_block;
-    if (p.bits[first / 64] >> (first % 64) & lanes) on |= 1u << b;
-  }
-  return on;
-}
 
 void gather_lanes(uint8_t* dense, const uint8_t* at, const Lanes& l, const Plan& p, int64_t on) {
   if (p.by_bits) return kernels().copy_blocks(dense, kBlockBytes, at, l.blk, blocks_on(p, l.size));

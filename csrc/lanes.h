@@ -32,9 +32,13 @@ struct Plan {
   int64_t flat = 0;   // elements, when the lanes of every operand lie one after the other; else 0
   bool by_bits = false;
   enum Meeting : uint8_t { kLook, kApart, kMeet } meeting = kLook;  // of dst with a source, as meets() says
+  bool has_scalar = false;  // the scalar of an element-wise instruction is a constant, of which a LaneJob wants:
+  float scalar = 0;
+  int64_t iscalar = 0;
   Lanes operand[4];                                                 // dst, then sources
   uint64_t bits[kMaxLanes / 64] = {};                               // by_bits; a mask has 128 bits at most
   int first = 0, end = 0;                  // lanes [first, end) hold every lane that is on (by_bits)
+  uint32_t blocks[4] = {};                 // by_bits: those with a lane that is on, of elements of 1, 2, 4 and 8 bytes
   alignas(32) uint8_t keep[kVectorBytes];  // by_bits: 0xFF for the bytes of lanes of dst that are off
   bool empty() const { return repeats == 0 || (by_bits ? !(bits[0] | bits[1]) : count == 0 && last == 0); }
   int64_t on(int64_t repeat) const { return repeat + 1 == repeats ? last : count; }
@@ -59,7 +63,7 @@ inline const Plan& plan_of(const Machine& m, const Instr& instr, PlanRoom& room)
 
 // Blocks of a repeat with a lane that is on (by_bits), of elements of `size` bytes. Masked instructions touch them as a
 // whole, also where lanes that are off lie outside of the tensor: on-chip memory is padded on both sides.
-uint32_t blocks_on(const Plan& p, int size);
+inline uint32_t blocks_on(const Plan& p, int size) { return p.blocks[__builtin_ctz(unsigned(size))]; }
 
 // Elements of one repeat between strided on-chip memory and a dense array of kVectorBytes. Lanes that are off may be
 // copied to the array, never from it; scattered are the lanes of operand 0.

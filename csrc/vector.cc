@@ -51,23 +51,35 @@ static_assert(int(isa::scalar::scalar) == int(isa::constant::scalar) &&
                   int(isa::scalar::src) == int(isa::binary::src0) && int(isa::unary::src) == int(isa::binary::src0),
               "one handler reads all layouts");
 
-void set_scalar(const Machine& m, const Instr& in, LaneJob& job) {
-  const int op = in.op->code, at = isa::scalar::scalar;
-  if (!has_scalar(op)) return;
-  if (op == kShl || op == kShr) {
-    job.iscalar = m.arg(in, at);
-    return;
-  }
-  const DType t = sources_of(op) ? in.tensors[isa::scalar::src].dtype : in.tensors[isa::scalar::dst].dtype;
-  const Value v = m.value_arg(in, at, t);
-  if (op == kDup) {  // a copy of bits
+DType dtype_of_scalar(const Instr& in) {
+  return in.tensors[sources_of(in.op->code) ? int(isa::scalar::src) : int(isa::scalar::dst)].dtype;
+}
+
+// What a LaneJob and a Plan hold of a scalar of dtype `t`.
+template <class Holder>
+void hold_scalar(const Instr& in, Value v, DType t, Holder& holder) {
+  if (in.op->code == kDup) {  // a copy of bits
     uint8_t raw[8] = {};
     value_to_bits(v, t, raw);
-    std::memcpy(&job.iscalar, raw, sizeof raw);
+    std::memcpy(&holder.iscalar, raw, sizeof raw);
   } else if (is_float(t)) {
-    job.scalar = float(v.f);
+    holder.scalar = float(v.f);
   } else {
-    job.iscalar = v.i;
+    holder.iscalar = v.i;
+  }
+}
+
+void set_scalar(const Machine& m, const Instr& in, const Plan& p, LaneJob& job) {
+  const int op = in.op->code, at = isa::scalar::scalar;
+  if (!has_scalar(op)) return;
+  if (p.has_scalar) {
+    job.scalar = p.scalar;
+    job.iscalar = p.iscalar;
+  } else if (op == kShl || op == kShr) {
+    job.iscalar = m.arg(in, at);
+  } else {
+    const DType t = dtype_of_scalar(in);
+    hold_scalar(in, m.value_arg(in, at, t), t, job);
   }
 }
 
@@ -87,16 +99,18 @@ LaneJob new_job() {
 
 // Repeat by repeat through dense copies: every lane is read before one is written.
 void run_staged(LaneFn fn, LaneJob job, const Plan& p, const LaneOperands& o, bool dst_read) {
-  alignas(64) uint8_t dense[3][kVectorBytes + 64] = {};
+  alignas(64) uint8_t dense[3][kVectorBytes + 64];
   const Lanes& d = p.operand[0];
   const uint32_t blocks = p.by_bits ? blocks_on(p, d.size) : 0;
   const int64_t first = p.by_bits ? __builtin_ctz(blocks) * kBlockBytes : 0;
   const int64_t end = p.by_bits ? (32 - __builtin_clz(blocks)) * kBlockBytes : 0;
   job.dst = dense[0] + first;
+  // What lies between lanes that are on is computed too. A source that is not there is never read.
+  for (int i = dst_read ? 0 : 1; i <= o.sources; ++i) std::memset(dense[i], 0, sizeof dense[i]);
   for (int64_t r = 0; r < p.repeats; ++r) {
     const int64_t on = p.on(r);
     if (on == 0 && !p.by_bits) continue;
-    const uint8_t* from[3] = {dense[0], dense[1], dense[2]};  // a source that is not there is never read
+    const uint8_t* from[3] = {dense[0], dense[1], dense[2]};
     for (int i = dst_read ? 0 : 1; i <= o.sources; ++i) {
       from[i] = o.at[i] + r * p.operand[i].rep;
       if (i && p.operand[i].dense()) continue;  // read where it lies
@@ -149,7 +163,7 @@ bool reads_dst(const Instr& in) { return in.op->run == run_lanes && reads_dst(in
 int flat_job(Machine& m, const Instr& in, LaneJob& job) {
   const Plan& p = *in.plan;
   job = new_job();
-  set_scalar(m, in, job);
+  set_scalar(m, in, p, job);
   const int sources = sources_of(in.op->code);
   if (sources > 0) job.s0 = m.read(in, isa::binary::src0, p.operand[1].lo, p.operand[1].hi);
   if (sources > 1) job.s1 = m.read(in, isa::binary::src1, p.operand[2].lo, p.operand[2].hi);
@@ -159,11 +173,28 @@ int flat_job(Machine& m, const Instr& in, LaneJob& job) {
   return lane_op(in);
 }
 
-void run_lanes(Machine& m, const Instr& in) {
+void prepare_scalar(const Program& p, const Instr& in, Plan& plan) {
+  const int op = in.op->code;
+  if (!has_scalar(op)) return;
+  const uint32_t root = in.args[isa::scalar::scalar];
+  if (!p.exprs.is_constant(root)) return;
+  const Value v = p.exprs.expr(root).c;
+  if (op == kShl || op == kShr) {
+    if (v.i < 0) return;  // an error of the statement that runs it
+    plan.iscalar = v.i;
+  } else {
+    const DType t = dtype_of_scalar(in);
+    hold_scalar(in, convert_value(v, p.exprs.dtype(root), t), t, plan);
+  }
+  plan.has_scalar = true;
+}
+
+// Any but the plainest. A function of its own, so that the plainest needs no room for copies.
+[[gnu::noinline]] static void run_other_lanes(Machine& m, const Instr& in) {
   PlanRoom room;
   const Plan& p = plan_of(m, in, room);
   LaneJob job = new_job();
-  set_scalar(m, in, job);
+  set_scalar(m, in, p, job);
   if (p.empty()) return;
   const int op = in.op->code;
   const bool dst_read = reads_dst(op);
@@ -182,6 +213,15 @@ void run_lanes(Machine& m, const Instr& in) {
   } else {
     by_repeats(job, p, [fn](const LaneJob& part, int64_t) { fn(part); });
   }
+}
+
+// Lanes that lie one after the other, in operands of which loading knows that they lie apart or in one place.
+void run_lanes(Machine& m, const Instr& in) {
+  const Plan* const p = in.plan;
+  if (!p || !p->flat || p->meeting != Plan::kApart || is_mixed(in)) return run_other_lanes(m, in);
+  LaneJob job;
+  const int op = flat_job(m, in, job);
+  m.kernels.lane[op][in.tensors[isa::binary::dst].dtype](job);
 }
 
 }  // namespace mco
