@@ -58,7 +58,7 @@ struct Queue {
 struct Home : mco_asc_home {
   int64_t address = 0;  // in its memory
   Queue* queue = nullptr;
-  bool placed = false;  // by its address
+  bool placed = false;        // by its address
   mutable std::string given;  // its name, empty: made of where it lies when somebody asks
   const std::string& name() const;
   Name lazy_name() const {
@@ -200,7 +200,8 @@ class AscCore {
   bool issued = false;
   uint32_t ticks = 0;
 
-  // Cores of its block, or all of its kind: those that its flags of a mode reach are also those whose flags it waits for.
+  // Cores of its block, or all of its kind: those that its flags of a mode reach are also those whose flags it waits
+  // for.
   struct Peers {
     const int* first = nullptr;
     int count = 0;
@@ -209,8 +210,8 @@ class AscCore {
   };
   Peers peers[kCrossModes];
   int rank[kCrossModes] = {};  // among the peers of each of those
-  // How often each of the peers has set a flag that was not waited for, and how many of them have not; under the lock of
-  // the launch. Empty until the first does.
+  // How often each of the peers has set a flag that was not waited for, and how many of them have not; under the lock
+  // of the launch. Empty until the first does.
   struct CrossFlag {
     std::vector<int> set;
     int missing = 0;

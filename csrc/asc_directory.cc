@@ -25,8 +25,8 @@ uint32_t Directory::number_of(const Home& home) {
 uint32_t Directory::number_of(const MemorySpan& memory, const Place& made) {
   const int64_t address = memory.scope == GM ? int64_t(reinterpret_cast<uintptr_t>(memory.base)) : memory.address;
   const uint32_t next = uint32_t(program_.buffers.size());
-  const auto [at, fresh] =
-      buffers_.try_emplace(std::make_tuple(std::string(memory.name.c_str()), int(memory.scope), address, memory.bytes), next);
+  const auto [at, fresh] = buffers_.try_emplace(
+      std::make_tuple(std::string(memory.name.c_str()), int(memory.scope), address, memory.bytes), next);
   if (!fresh) return at->second;
   Buffer b;
   b.name = Name(shared_->names.emplace_back(memory.name.c_str()));

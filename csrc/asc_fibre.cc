@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first step of a fibre is a switch of ucontext, which asks the system for the mask of signals each time; the others
-// are jumps between stacks, which do not: cores switch several times for each tile.
+// The first step of a fibre is a switch of ucontext, which asks the system for the mask of signals each time; the
+// others are jumps between stacks, which do not: cores switch several times for each tile.
 #undef _FORTIFY_SOURCE  // refuses jumps to another stack
 #include "asc_fibre.h"
 
@@ -50,7 +50,9 @@ extern "C" void __sanitizer_start_switch_fiber(void** fake, const void* bottom, 
 extern "C" void __sanitizer_finish_switch_fiber(void* fake, const void** bottom, size_t* size);
 void clean_stack(void* bottom, size_t size) { __asan_unpoison_memory_region(bottom, size); }
 void before_switch(void** fake, const void* bottom, size_t size) { __sanitizer_start_switch_fiber(fake, bottom, size); }
-void after_switch(void* fake, const void** bottom, size_t* size) { __sanitizer_finish_switch_fiber(fake, bottom, size); }
+void after_switch(void* fake, const void** bottom, size_t* size) {
+  __sanitizer_finish_switch_fiber(fake, bottom, size);
+}
 constexpr bool kJumps = false;  // the sanitizer forgets its marks on a stack that is jumped from
 #else
 void clean_stack(void*, size_t) {}

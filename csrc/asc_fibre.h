@@ -13,8 +13,8 @@ namespace mco::asc {
 
 // Where a thread stands that has gone over to a fibre.
 struct Shore {
-  ucontext_t context;         // of the first step of a fibre, and of each under AddressSanitizer
-  sigjmp_buf jump;            // of the others
+  ucontext_t context;           // of the first step of a fibre, and of each under AddressSanitizer
+  sigjmp_buf jump;              // of the others
   const void* stack = nullptr;  // of the thread, and its size, as AddressSanitizer sees them
   size_t stack_bytes = 0;
 };

@@ -69,9 +69,9 @@ bool check_align(AscCore& core, const mco_asc_call& call, const OpInfo& op, int 
   const int64_t address =
       o.memory.scope == GM ? reinterpret_cast<int64_t>(o.memory.base) + o.offset : o.memory.address + o.offset;
   if ((address & (align - 1)) == 0) return true;  // a power of two
-  const std::string text =
-      format("%s starts at byte %lld of %s (%s); accepted: a multiple of %d", op.tensors[size_t(i)].name,
-             (long long)(o.memory.scope == GM ? o.offset : address), kScopeName[o.memory.scope], o.memory.name.c_str(), align);
+  const std::string text = format("%s starts at byte %lld of %s (%s); accepted: a multiple of %d",
+                                  op.tensors[size_t(i)].name, (long long)(o.memory.scope == GM ? o.offset : address),
+                                  kScopeName[o.memory.scope], o.memory.name.c_str(), align);
   if (!core.checker) core.fail(call.where, text);
   core.find(call.where, Fault::Misaligned, text);
   return false;
@@ -152,8 +152,8 @@ bool is_again(const Site& site, const AscCore& core, const mco_asc_call& call, c
 void note(Site& site, const OpInfo& op, const AscCore& core, const mco_asc_call& call, const mco_asc_value* args,
           const int64_t* attrs) {
   site.known = KnownForm();
-  const bool fits = call.args + call.attrs <= Site::kWords && call.operands <= Site::kOperands &&
-                    call.repeat == int32_t(call.repeat);
+  const bool fits =
+      call.args + call.attrs <= Site::kWords && call.operands <= Site::kOperands && call.repeat == int32_t(call.repeat);
   site.head = fits ? head_of(call) : Site::kNobody;
   if (!fits) return;
   site.call_floats = call.floats;
@@ -232,7 +232,8 @@ void issue_new(AscCore& core, const mco_asc_call& call, const mco_asc_operand* o
   for (int i = 0; i < call.args; ++i) std::memcpy(&values[first + i], &args[i], sizeof values[0]);
   for (int i = 0; i < call.attrs; ++i) all_attrs[first_attr + i] = attrs[i];
   const bool aligned = locate(core, call, *op, operands);
-  Direct direct{op, core.seat->places, values, all_attrs, floats, call.where.file ? call.where.file : "", call.where.line};
+  Direct direct{
+      op, core.seat->places, values, all_attrs, floats, call.where.file ? call.where.file : "", call.where.line};
   if (site) {
     site->places = places_of(core.seat->places, call.operands);
     site->floats = floats;
@@ -279,8 +280,13 @@ void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* opera
     const int i = __builtin_ctz(left);
     std::memcpy(&values[i], &args[i], sizeof values[i]);
   }
-  const Direct direct{
-      &op, core.seat->places, core.seat->values, nullptr, site.floats, call.where.file ? call.where.file : "", call.where.line};
+  const Direct direct{&op,
+                      core.seat->places,
+                      core.seat->values,
+                      nullptr,
+                      site.floats,
+                      call.where.file ? call.where.file : "",
+                      call.where.line};
   run(core, call, op, 0, [&] { core.core->issue_again(direct, site.known); });
 }
 

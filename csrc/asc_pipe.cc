@@ -254,8 +254,8 @@ const mco_asc_home* mco_asc_alloc(const mco_asc_where* where, mco_asc_queue* que
     return home;
   }
   core.fail(*where, mco::Fault::QueueMisuse,
-            mco::format("all %zu blocks of the ", q.blocks.size()) + q.name() + " are in use (" + mco::asc::states_of(q) +
-                "); accepted: one FreeTensor for each AllocTensor before the next");
+            mco::format("all %zu blocks of the ", q.blocks.size()) + q.name() + " are in use (" +
+                mco::asc::states_of(q) + "); accepted: one FreeTensor for each AllocTensor before the next");
 }
 
 void mco_asc_enqueue(const mco_asc_where* where, mco_asc_queue* queue, const mco_asc_home* home, int hop) {
@@ -352,8 +352,7 @@ const mco_asc_home* mco_asc_rest(const mco_asc_where* where, int position) {
     if (pipe->alive) used = std::max(used, pipe->used[scope]);
   }
   const std::string name = "the rest of " + std::string(mco::kScopeName[scope]);
-  return core.new_home(name.c_str(), scope, position, used,
-                       core.launch.spec.scope_bytes[scope] - used);
+  return core.new_home(name.c_str(), scope, position, used, core.launch.spec.scope_bytes[scope] - used);
 }
 
 }  // extern "C"

@@ -152,7 +152,6 @@ void Launch::want_other_kind(const AscCore& core, Scope scope) {
   wanted_kind = scope == UB ? kAivOnly : kAicOnly;
 }
 
-
 void Launch::run() {
   const int threads = checked || timed ? 1 : spec.threads > 0 ? spec.threads : ThreadPool::threads();
   helpers_ = int(std::min<size_t>(size_t(threads), cores.size())) - 1;

@@ -110,7 +110,7 @@ class Launch {
   SeatKind seat_kind(bool cube) const;
 
   std::vector<std::unique_ptr<Home>> gm_;  // by address
-  size_t taken_ = 0, started_ = 0;  // cores that are some thread's, and those that have begun
+  size_t taken_ = 0, started_ = 0;         // cores that are some thread's, and those that have begun
   int running_ = 0;
   std::vector<Worker*> workers_;
   int helpers_ = 0;  // threads beside the caller's

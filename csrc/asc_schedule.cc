@@ -121,8 +121,8 @@ void Launch::deadlock() {
     first = std::min(first, core->number);
     if (++waiting <= 8) {
       ++shown;
-      text += (shown > 1 ? "; " : " ") + core->title() + " waits in " + core->waits_in + ": " + core->waits_for() + " [" + core->waits_at.text() +
-              "]";
+      text += (shown > 1 ? "; " : " ") + core->title() + " waits in " + core->waits_in + ": " + core->waits_for() +
+              " [" + core->waits_at.text() + "]";
     }
   }
   if (waiting > shown) text += "; and " + std::to_string(waiting - shown) + " more";

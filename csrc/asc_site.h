@@ -22,9 +22,9 @@ struct Site {
   static constexpr int kWords = 32, kOperands = 8;
   static constexpr uint64_t kNobody = ~uint64_t(0);
   KnownForm known;
-  uint64_t head = kNobody;  // what is called, and how many operands, arguments and attributes it has
-  uint64_t places = 0;      // dtypes and scopes of the operands
-  uint64_t bits[2] = {};    // what the call says of its mask
+  uint64_t head = kNobody;               // what is called, and how many operands, arguments and attributes it has
+  uint64_t places = 0;                   // dtypes and scopes of the operands
+  uint64_t bits[2] = {};                 // what the call says of its mask
   uint32_t call_floats = 0, floats = 0;  // as the call has them, and as Direct has them
   uint32_t loose = 0;                    // arguments that each call brings
   int32_t repeat = 0;
@@ -32,9 +32,9 @@ struct Site {
   MaskRegister before, after;
 };
 
-// The sites of the core of a seat. A call has a place in the table by where it stands, and two more by its arguments and
-// attributes as well: a function of the kernel's that moves several tensors makes its calls in turn. Of calls that share
-// all of these places the last one stays.
+// The sites of the core of a seat. A call has a place in the table by where it stands, and two more by its arguments
+// and attributes as well: a function of the kernel's that moves several tensors makes its calls in turn. Of calls that
+// share all of these places the last one stays.
 class Sites {
  public:
   Site& of(const mco_asc_call& call) {

@@ -114,8 +114,7 @@ void mco_asc_sync_all(const mco_asc_where* where, int who, int count) {
   }
   const auto& barrier = launch.barriers[{who, members}];  // stays where it is
   core.wait(
-      *where,
-      [members, who] { return "for all " + std::to_string(members) + " " + mco::asc::who_text(who) + "cores"; },
+      *where, [members, who] { return "for all " + std::to_string(members) + " " + mco::asc::who_text(who) + "cores"; },
       [&barrier, round](bool) { return barrier.round != round; });
   if (core.checker) launch.checked->leave({who, members}, core.number);
   if (core.timer) launch.timed->leave({who, members}, *core.timer);
@@ -186,8 +185,7 @@ void mco_asc_hand(const mco_asc_where* where, void (*work)(void*), void* argumen
     launch.changed.notify_all();
   }
   const AscCore& other = *launch.cores[size_t(cube)];
-  core.wait(
-      *where, [&other] { return "for " + other.title() + " to do it"; }, [&mine](bool) { return mine.done; });
+  core.wait(*where, [&other] { return "for " + other.title() + " to do it"; }, [&mine](bool) { return mine.done; });
   if (core.checker) launch.checked->order().learn(core.number, mine.known);
   if (core.timer) launch.timed->wait_flag(*core.timer, mine.done_at);
 }

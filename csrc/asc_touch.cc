@@ -84,9 +84,9 @@ void* mco_asc_touch(const mco_asc_where* where, void* at, const mco_asc_home* ho
   core.locate(operand, place, call, 0);
   const mco::MemorySpan& memory = place.memory;
   if (place.offset < 0 || place.offset + bytes > memory.bytes) {
-    const std::string text =
-        mco::format("%s bytes [%lld, %lld) of %s, which has %lld", how & MCO_ASC_WRITE ? "writes" : "reads",
-                    (long long)place.offset, (long long)(place.offset + bytes), memory.name.c_str(), (long long)memory.bytes);
+    const std::string text = mco::format(
+        "%s bytes [%lld, %lld) of %s, which has %lld", how & MCO_ASC_WRITE ? "writes" : "reads",
+        (long long)place.offset, (long long)(place.offset + bytes), memory.name.c_str(), (long long)memory.bytes);
     if (!core.checker || how & MCO_ASC_LIBRARY || bytes > int64_t(sizeof core.spare)) {
       core.fail(*where, mco::Fault::OutOfBounds, text);
     }

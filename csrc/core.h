@@ -14,7 +14,8 @@
 
 namespace mco {
 
-// Memory known by its address, for front ends that place their tensors themselves. What `name` refers to outlives the instruction.
+// Memory known by its address, for front ends that place their tensors themselves. What `name` refers to outlives the
+// instruction.
 struct MemorySpan {
   uint8_t* base = nullptr;
   int64_t bytes = 0;

@@ -11,8 +11,8 @@ namespace mco {
 
 namespace {
 
-// A is unpacked in strips of rows that stay in a first-level cache beside a panel of B. Cutting k does not change a bit:
-// partial sums are float32 in L0C as they are in registers.
+// A is unpacked in strips of rows that stay in a first-level cache beside a panel of B. Cutting k does not change a
+// bit: partial sums are float32 in L0C as they are in registers.
 constexpr int64_t kStripBytes = 8 << 10;
 constexpr int64_t kMaxPass = 512;
 constexpr uint32_t kBytes8 = bit(I8) | bit(U8);

@@ -11,7 +11,8 @@ namespace mco {
 namespace {
 
 void need_multiple(Machine& m, const Instr& in, int64_t offset, int64_t bytes) {
-  if (offset % bytes) m.refuse(in, "byte offset", std::to_string(offset), format("multiples of %lld", (long long)bytes));
+  if (offset % bytes)
+    m.refuse(in, "byte offset", std::to_string(offset), format("multiples of %lld", (long long)bytes));
 }
 
 // base + the byte offset of every lane, one per lane and repeat; what lanes that are off hold is not read.
@@ -150,7 +151,9 @@ void run_vbcb(Machine& m, const Instr& in) {
   const int size = in.tensors[isa::vbcb::dst].size;
   const uint8_t* src = m.read(in, isa::vbcb::src, 0, Wide(repeat) * kBlocks * size);
   uint8_t* dst = m.write(in, isa::vbcb::dst, 0, Wide(repeat - 1) * rep + Wide(kBlocks - 1) * blk + kBlockBytes);
-  const auto spread = size == 4 ? spread_blocks<uint32_t> : size == 2 ? spread_blocks<uint16_t> : spread_blocks<uint8_t>;
+  const auto spread = size == 4   ? spread_blocks<uint32_t>
+                      : size == 2 ? spread_blocks<uint16_t>
+                                  : spread_blocks<uint8_t>;
   for (int64_t r = 0; r < repeat; ++r) spread(dst + r * rep, blk, src + r * kBlocks * size);
 }
 

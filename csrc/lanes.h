@@ -35,8 +35,8 @@ struct Plan {
   bool has_scalar = false;  // the scalar of an element-wise instruction is a constant, of which a LaneJob wants:
   float scalar = 0;
   int64_t iscalar = 0;
-  Lanes operand[4];                                                 // dst, then sources
-  uint64_t bits[kMaxLanes / 64] = {};                               // by_bits; a mask has 128 bits at most
+  Lanes operand[4];                        // dst, then sources
+  uint64_t bits[kMaxLanes / 64] = {};      // by_bits; a mask has 128 bits at most
   int first = 0, end = 0;                  // lanes [first, end) hold every lane that is on (by_bits)
   uint32_t blocks[4] = {};                 // by_bits: those with a lane that is on, of elements of 1, 2, 4 and 8 bytes
   alignas(32) uint8_t keep[kVectorBytes];  // by_bits: 0xFF for the bytes of lanes of dst that are off

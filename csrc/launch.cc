@@ -228,7 +228,8 @@ void Poison(char* at, size_t bytes, int threads) {
       std::memset(at + first, mco::Core::kPoison, std::min(kPart, bytes - first));
     }
   };
-  const size_t wanted = std::min(bytes / kPart, static_cast<size_t>(threads > 0 ? threads : mco::ThreadPool::threads()));
+  const size_t wanted =
+      std::min(bytes / kPart, static_cast<size_t>(threads > 0 ? threads : mco::ThreadPool::threads()));
   mco::ThreadPool::instance().run(wanted > 1 ? static_cast<int>(wanted) - 1 : 0, work, [] {});
 }
 

@@ -123,9 +123,9 @@ struct OpData : AotKernelData {
   bool bound = false;  // for these tensors, MindSpore's numbers one after the other:
   std::vector<int64_t> bound_shapes;
   std::vector<std::string> bound_dtypes;
-  std::vector<size_t> given;       // of all tensors, those of the Program, in its order
-  std::vector<int64_t> bytes;      // theirs
-  std::vector<size_t> unwritten;   // results that the Program does not write
+  std::vector<size_t> given;      // of all tensors, those of the Program, in its order
+  std::vector<int64_t> bytes;     // theirs
+  std::vector<size_t> unwritten;  // results that the Program does not write
   std::vector<int64_t> unwritten_bytes;
   bool empty = false;
   bool ran = false;

@@ -129,7 +129,7 @@ bool whole(const Program& p, const Instr& in, Waiter& w) {
 
 // What of a sequence waits for what.
 struct Need {
-  size_t before;    // a member
+  size_t before;  // a member
   Reach own, other;
 };
 
@@ -172,13 +172,12 @@ void Finder::leave_out(size_t move) {
     const Waiter& w = *members_[i].waiter;
     for (int k = 0; k < w.reaches; ++k) {
       const Reach& t = w.reach[k];
-      const bool meets = !t.gm && std::any_of(left.begin(), left.end(), [&](const auto& r) {
-        return t.lo < r.second && r.first < t.hi;
-      });
+      const bool meets = !t.gm && std::any_of(left.begin(), left.end(),
+                                              [&](const auto& r) { return t.lo < r.second && r.first < t.hi; });
       if (!meets) continue;
       if (t.write && t.step) continue;  // below, after the sources
-      const bool inside = std::any_of(left.begin(), left.end(),
-                                      [&](const auto& r) { return r.first <= t.lo && t.hi <= r.second; });
+      const bool inside =
+          std::any_of(left.begin(), left.end(), [&](const auto& r) { return r.first <= t.lo && t.hi <= r.second; });
       // Registers are loaded as a whole: nothing behind the memory of GM is read.
       const bool can = w.kind == Waiter::Lanes && (k == 1 || k == 2) && !t.write && inside && (t.hi - t.lo) % 64 == 0;
       if (!can || !same || !reads_own(members_[i], k)) return;
@@ -311,7 +310,8 @@ const Order* Sequences::order(Node* node, Machine& m) {
   for (const Piece& p : made.pieces) {
     for (int k = 0; k < 2; ++k) {
       if (p.from[k] == Piece::kOwn) continue;
-      made.members[p.member].shift[k] = members[p.member].waiter->reach[1 + k].lo - members[p.from[k]].waiter->reach[0].lo;
+      made.members[p.member].shift[k] =
+          members[p.member].waiter->reach[1 + k].lo - members[p.from[k]].waiter->reach[0].lo;
     }
   }
   orders_.push_back(std::move(made));

@@ -24,9 +24,7 @@ struct Reach {
   int64_t lo = 0, hi = 0;
   int32_t step = 0;
   bool write = false, gm = false;
-  bool meets(const Reach& o) const {
-    return (write || o.write) && gm == o.gm && (gm || (lo < o.hi && o.lo < hi));
-  }
+  bool meets(const Reach& o) const { return (write || o.write) && gm == o.gm && (gm || (lo < o.hi && o.lo < hi)); }
 };
 
 // What is known while loading of an instruction that may wait.
@@ -37,8 +35,8 @@ struct Waiter {
   Kind kind = Whole;
   bool begins = false;  // other instructions wait for it
   int reaches = 0;
-  int64_t count = 1;  // elements
-  int64_t piece = 1;  // elements of a piece
+  int64_t count = 1;   // elements
+  int64_t piece = 1;   // elements of a piece
   Reach reach[kMost];  // first what is written; of Lanes and moves then the sources in their order
 };
 
@@ -56,9 +54,9 @@ struct Piece {
 struct Still {
   static constexpr int64_t kNone = -1;
   Waiter::Kind kind = Waiter::Whole;
-  uint8_t op = 0;             // LaneOp
+  uint8_t op = 0;              // LaneOp
   DType to = F32, from = F32;  // of dst and s0
-  int32_t step = 0;           // bytes of an element of dst
+  int32_t step = 0;            // bytes of an element of dst
   float scalar = 0;
   int64_t iscalar = 0;
   int64_t dst = kNone, source[2] = {kNone, kNone};

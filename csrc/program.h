@@ -42,7 +42,7 @@ struct Buffer {
   bool has_init = false;
   double init_value = 0;
   std::vector<uint8_t> table;  // what it starts with; empty, or of size_bytes
-  int64_t size_bytes = 0;  // -1: known when it is fed
+  int64_t size_bytes = 0;      // -1: known when it is fed
   int64_t address = 0;
   std::vector<int64_t> copies;  // addresses of the copies for further threads of loops with thread_num
   uint32_t loc = 0;

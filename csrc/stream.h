@@ -91,9 +91,10 @@ enum class What : uint8_t {
   Goto,
   Assign,  // register `index` = root a
   Load,    // register `index` = *place
-  Store,   // *place = root a; `b` not 0: so many stores from here on are the `target` ones of Stream::stored from number `index` on
-  Alloc,   // buffer `index` comes to life
-  Free,    // its scope ended; a jump out of the scope goes past it
+  Store,  // *place = root a; `b` not 0: so many stores from here on are the `target` ones of Stream::stored from number
+          // `index` on
+  Alloc,  // buffer `index` comes to life
+  Free,   // its scope ended; a jump out of the scope goes past it
   NoSync,  // a disable_sync region begins
   Resync,  // it ends; a jump out of the region goes past it
   End,
