@@ -52,6 +52,7 @@ bool lanes(const Program& p, const Instr& in, Waiter& w) {
   const Plan& plan = *in.plan;
   const int size = in.tensors[0].size;
   w.kind = Waiter::Lanes;
+  w.sources = plan.operands - 1;
   for (int i = 0; i < plan.operands; ++i) {
     add(w, reach_of(p, in.tensors[size_t(i)], 0, plan.flat * size, size, i == 0));
   }
@@ -147,19 +148,16 @@ class Finder {
   std::vector<Piece> find();
 
  private:
-  bool reads_own(const Member& m, int number) const;
   void leave_out(size_t move);
   void link();
   bool ready(const Member& m, int64_t end) const;
   std::vector<Member>& members_;
 };
 
-// Whether what a member reaches is a source that lies in UB.
-bool Finder::reads_own(const Member& m, int number) const {
-  const Reach& t = m.waiter->reach[number];
-  if (t.write || t.gm) return false;
-  const bool source = m.waiter->kind == Waiter::Lanes && (number == 1 || number == 2);
-  return !source || m.from[number - 1] == Piece::kOwn;
+// What a member reaches; a source whose copy is left out lies in GM.
+Reach reached(const Member& m, int number) {
+  const bool moved = m.waiter->is_source(number) && m.from[number - 1] != Piece::kOwn;
+  return moved ? Reach{0, 0, 0, false, true} : m.waiter->reach[number];
 }
 
 // Leaves out a move into UB where all that is read of it can be read where it comes from, and all of it is overwritten.
@@ -171,7 +169,7 @@ void Finder::leave_out(size_t move) {
   for (size_t i = move + 1; i < members_.size(); ++i) {
     const Waiter& w = *members_[i].waiter;
     for (int k = 0; k < w.reaches; ++k) {
-      const Reach& t = w.reach[k];
+      const Reach t = reached(members_[i], k);
       const bool meets = !t.gm && std::any_of(left.begin(), left.end(),
                                               [&](const auto& r) { return t.lo < r.second && r.first < t.hi; });
       if (!meets) continue;
@@ -179,8 +177,8 @@ void Finder::leave_out(size_t move) {
       const bool inside =
           std::any_of(left.begin(), left.end(), [&](const auto& r) { return r.first <= t.lo && t.hi <= r.second; });
       // Registers are loaded as a whole: nothing behind the memory of GM is read.
-      const bool can = w.kind == Waiter::Lanes && (k == 1 || k == 2) && !t.write && inside && (t.hi - t.lo) % 64 == 0;
-      if (!can || !same || !reads_own(members_[i], k)) return;
+      const bool can = w.is_source(k) && inside && (t.hi - t.lo) % 64 == 0;
+      if (!can || !same) return;
       readers.push_back({i, k});
     }
     same = same && w.kind != Waiter::Out;
@@ -202,21 +200,12 @@ void Finder::link() {
   for (size_t i = 0; i < members_.size(); ++i) {
     Member& m = members_[i];
     std::vector<Reach> own;
-    for (int k = 0; k < m.waiter->reaches; ++k) {
-      const bool moved = m.waiter->kind == Waiter::Lanes && k > 0 && k < 3 && m.from[k - 1] != Piece::kOwn;
-      own.push_back(m.waiter->reach[k]);
-      if (moved) own.back() = Reach{0, 0, 0, false, true};  // from GM
-    }
+    for (int k = 0; k < m.waiter->reaches; ++k) own.push_back(reached(m, k));
     for (size_t j = 0; j < i; ++j) {
       if (members_[j].left_out) continue;
-      std::vector<Reach> others(members_[j].waiter->reach, members_[j].waiter->reach + members_[j].waiter->reaches);
-      for (int k = 1; k < 3 && members_[j].waiter->kind == Waiter::Lanes; ++k) {
-        if (k < members_[j].waiter->reaches && members_[j].from[k - 1] != Piece::kOwn) {
-          others[size_t(k)] = Reach{0, 0, 0, false, true};
-        }
-      }
       for (const Reach& t : own) {
-        for (const Reach& o : others) {
+        for (int k = 0; k < members_[j].waiter->reaches; ++k) {
+          const Reach o = reached(members_[j], k);
           if (t.meets(o)) m.needs.push_back({j, t, o});
         }
       }

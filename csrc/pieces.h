@@ -35,9 +35,11 @@ struct Waiter {
   Kind kind = Whole;
   bool begins = false;  // other instructions wait for it
   int reaches = 0;
+  int sources = 0;     // of Lanes; a dst that is read as well is none
   int64_t count = 1;   // elements
   int64_t piece = 1;   // elements of a piece
   Reach reach[kMost];  // first what is written; of Lanes and moves then the sources in their order
+  bool is_source(int number) const { return kind == Lanes && number >= 1 && number <= sources; }
 };
 
 // `count` elements from `first` on of a member of a sequence. Where `from` is not kOwn, a source lies in GM yet, where

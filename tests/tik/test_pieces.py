@@ -18,6 +18,7 @@ need_engine()
 
 TILE = 8192  # float32 elements, 32 KiB
 BINARY, UNARY, SCALAR = ("vadd", "vsub", "vmul", "vmax", "vmin"), ("vexp", "vrelu", "vabs"), ("vadds", "vmuls")
+READ_DST = ("vmla", "vmadd", "vmaddrelu", "vaxpy")
 
 
 class Tiles:
@@ -57,9 +58,13 @@ class Tiles:
         """Elements ``places`` on of the float32 tiles, or of ``buffer``."""
         buffer = buffer or self.wide
         lanes, size = (64, 4) if buffer.dtype == "float32" else (128, 2)
-        names = ("dst", "src") if op in UNARY + SCALAR else ("dst", "src0", "src1")[: len(places)]
+        names = ("dst", "src") if op in (*UNARY, *SCALAR, "vaxpy") else ("dst", "src0", "src1")[: len(places)]
         given = vector_args(op, lanes, count // lanes, dict.fromkeys(names, size), **args)
         self.b.instr(op, [ref(buffer, at) for at in places], {"mask_kind": 0}, **given)
+
+    def read_dst(self, op: str, at: int, first: int, second: int, count: int) -> None:
+        places, args = ([at, first], {"scalar": 0.75}) if op == "vaxpy" else ([at, first, second], {})
+        self.lanes(op, places, count, **args)
 
     def dup(self, at: int, value: float) -> None:
         self.lanes("vector_dup", [at], TILE, scalar=value)
@@ -108,7 +113,7 @@ class Tiles:
         place = lambda: int(r.integers(0, (3 * TILE - count) // 64 + 1)) * 64  # noqa: E731
         near = lambda: int(r.choice([0, 512, 1024, TILE, TILE + 512, 2 * TILE]))  # noqa: E731
         at, first, second = (min(near(), 3 * TILE - count) if r.random() < 0.7 else place() for _ in range(3))
-        kind = r.integers(0, 9)
+        kind = r.integers(0, 10)
         if kind < 3:
             self.lanes(str(r.choice(BINARY)), [at, at if r.random() < 0.5 else first, second], count)
         elif kind == 3:
@@ -124,6 +129,8 @@ class Tiles:
             self.move_in(gm, at, int(r.choice([0, 64, 2 * TILE - count])), count)
         elif kind == 7:
             self.move_out(self.gm, int(r.choice([0, 64, 2 * TILE - count])), at, count)
+        elif kind == 8:
+            self.read_dst(str(r.choice(READ_DST)), at, first, second, count)
         else:
             self.scattered(min(at, 2 * TILE), first)
 
@@ -146,6 +153,15 @@ def test_a_copy_is_read_where_it_comes_from():
     t.move_in(t.gm_in, 0, 64, TILE)
     t.lanes("vmuls", [0, 0], TILE, scalar=0.5)
     t.lanes("vadd", [TILE, TILE, 0], TILE)
+    t.check()
+
+
+@pytest.mark.parametrize("op", READ_DST)
+def test_a_copy_that_is_a_destination_as_well(op):
+    t = Tiles()
+    t.move_in(t.gm_in, 0, 64, TILE)
+    t.read_dst(op, 0, TILE, 2 * TILE, TILE)
+    t.lanes("vadds", [0, 0], TILE, scalar=1.0)
     t.check()
 
 
