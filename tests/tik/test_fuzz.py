@@ -43,7 +43,7 @@ def fuzz_for(seconds: int, source: Path, folder: Path) -> subprocess.CompletedPr
         capture_output=True,
         text=True,
         timeout=seconds + 1800,  # two minutes of processor time to compile
-        env={**os.environ, "PYTHON": sys.executable, "OPTIMIZE": "0"},  # half of the time to compile
+        env={**os.environ, "CXX": "clang++", "PYTHON": sys.executable, "OPTIMIZE": "0"},  # half of the time to compile
     )
 
 
