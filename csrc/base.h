@@ -33,6 +33,7 @@ constexpr const char* kScopeName[kScopes] = {"gm", "ub", "l1", "l0a", "l0b", "l0
 
 constexpr int64_t kVectorBytes = 256;
 constexpr int64_t kBlockBytes = 32;
+constexpr int64_t kCmpMaskBytes = 16;  // of the compare-mask register: a bit for each of 128 lanes
 constexpr int64_t kFractalElements = 256;
 constexpr int64_t kFractalBytes = 512;
 constexpr int64_t kFractalSide = 16;

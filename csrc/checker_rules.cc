@@ -34,7 +34,7 @@ bool Checker::check_start(const Instr& in, int i, const OperandUse& o) {
   const Buffer& b = program_.buffers[o.buffer];
   const Operand& operand = in.tensors[size_t(i)];
   if (call_) return true;  // of Ascend C: looked at before, by the grid that the call asks for
-  const int64_t align = start_align(b.scope, in.op->tensors[size_t(i)], operand.size);
+  const int64_t align = start_align(program_, in, size_t(i));
   if (align <= 1 || o.touched->boxes.empty()) return true;
   // A start outside of its tensor may be any number: the sum of the two need not be one.
   if ((b.address % align + o.start % align) % align == 0) return true;

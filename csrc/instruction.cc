@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "instruction.h"
 
+#include <algorithm>
 #include <map>
 
 #include "access.h"
@@ -216,8 +217,18 @@ const OpInfo* op_at(size_t number) {
   return number < ops.size() ? ops[number] : nullptr;
 }
 
-int64_t start_align(Scope scope, const OperandRow& row, int64_t size) {
+static bool moves_mask(const Program& p, const Instr& instr) {
+  if (instr.op->pipe != kByRoute) return false;
+  return std::any_of(instr.tensors.begin(), instr.tensors.end(),
+                     [&](const Operand& o) { return p.buffers[o.buffer].scope == SMASK; });
+}
+
+int64_t start_align(const Program& p, const Instr& instr, size_t tensor) {
+  const OperandRow& row = instr.op->tensors[tensor];
+  const int64_t size = instr.tensors[tensor].size;
+  const Scope scope = p.buffers[instr.tensors[tensor].buffer].scope;
   if (scope == UB && row.start_elements) return row.start_elements * size;
+  if (scope == UB && moves_mask(p, instr)) return kCmpMaskBytes;
   switch (scope) {
     case UB:
     case L1:
@@ -279,11 +290,12 @@ What kind_of(const std::string& name) {
 }
 
 // What need not be computed at every execution; an operand that is out of bounds fails when it is executed.
-static void settle(const Program& p, const OperandRow& row, Operand& o) {
+static void settle(const Program& p, Instr& instr, size_t tensor) {
+  Operand& o = instr.tensors[tensor];
   const Buffer& b = p.buffers[o.buffer];
   if (b.scope == GM) return;
   if (!p.exprs.is_constant(o.offset)) {
-    if (p.exprs.dtype(o.offset) != U64) o.off_grid = uint16_t(start_align(b.scope, row, o.size) - 1);
+    if (p.exprs.dtype(o.offset) != U64) o.off_grid = uint16_t(start_align(p, instr, tensor) - 1);
     return;
   }
   const int64_t elements = p.exprs.expr(o.offset).c.i;
@@ -305,7 +317,7 @@ void check_instr(const Program& p, Instr& instr, Chunks* memory) {
     }
   }
   op.check(p, instr);
-  for (size_t i = 0; i < instr.tensors.size(); ++i) settle(p, op.tensors[i], instr.tensors[i]);
+  for (size_t i = 0; i < instr.tensors.size(); ++i) settle(p, instr, i);
   if (memory) instr.plan = make_plan(p, instr, *memory);
 }
 

@@ -83,8 +83,9 @@ struct OpInfo {
   LaneShape shape;
 };
 
-// Bytes to which the start of an operand must be aligned.
-int64_t start_align(Scope scope, const OperandRow& row, int64_t size);
+// Bytes to which the start of operand `tensor` of an instruction must be aligned. The compare mask is moved by its own
+// width: masks of repeats lie back to back, as comparisons write them.
+int64_t start_align(const Program& p, const Instr& instr, size_t tensor);
 
 // PIPES number of the pipe that executes an instruction; kNoPipe where the chip has no such way.
 int pipe_of(const Program& p, const Instr& instr);

@@ -9,6 +9,7 @@ from ms_custom_ops.errors import TikError, TikSupportError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.dtypes import SIZE
 from ms_custom_ops.program.isa import COMPARES, VECTOR_BYTES
+from ms_custom_ops.program.isa.row import CMPMASK_BYTES
 from ms_custom_ops.soc.support import SHORT, require
 from ms_custom_ops.tik.builder import Builder, Storage
 from ms_custom_ops.tik.checks import (
@@ -24,7 +25,6 @@ from ms_custom_ops.tik.checks import (
 from ms_custom_ops.tik.tensor import Tensor
 from ms_custom_ops.tik.vector import MAX_REPEAT, Row, assemble, check_operands
 
-CMPMASK_BYTES = 16
 # Instruction of a selection by which of its sources are tensors.
 _SELECTS = {("src0", "src1"): "vsel", ("src0",): "vsels", ("src1",): "vsels0", (): "vselss"}
 
@@ -246,7 +246,7 @@ class CompareMixin:
             return
         tensor = as_tensor(tensor, api, name)
         check_scope(b, tensor, api, name, VECTOR_SCOPES)
-        check_start(tensor, api, name)
+        check_start(tensor, api, name, CMPMASK_BYTES)
         check_extent(tensor, CMPMASK_BYTES, api, name)
         register.storage.used = True
         refs = (register.ref(), tensor.ref()) if load else (tensor.ref(), register.ref())

@@ -182,6 +182,12 @@ class Block:
         """Element offset of an operand of statement ``s``."""
         return int(self.value(ref.offset, s))
 
+    def _moved_beside(self, spec: Any, s: ir.Instr, ref: ir.Ref) -> str:
+        """Scope of the other operand of a move, "" of an instruction that is none."""
+        if isinstance(spec.pipe, str):
+            return ""
+        return next(other.buffer.scope for other in s.tensors if other is not ref)
+
     def instr(self, s: ir.Instr) -> None:
         """Bind operands and arguments by the names of the ISA and run the definition."""
         where = self.where[s.loc]
@@ -198,7 +204,7 @@ class Block:
         for operand, ref in zip(spec.operands, s.tensors, strict=True):
             found = self.memory.operand(s.op, operand.name, ref, self.offset(ref, s), where)
             if not found.is_gm and is_running(ref.offset) and _dtype(ref.offset) != "uint64":
-                found.grid = start_align(found.scope, found.size, operand.start)
+                found.grid = start_align(found.scope, found.size, operand.start, self._moved_beside(spec, s, ref))
             operands[operand.name] = found
         args = dict(zip(spec.args, [self.value(a, s) for a in s.args], strict=True))
         for argument, given in zip(spec.arguments, s.args, strict=True):

@@ -22,6 +22,8 @@ KINDS = {
 
 SIGNED_KINDS = frozenset({"mask", "word", "value"})
 MARKS = ("r", "w", "rw")
+CMPMASK_BYTES = 16
+"""Of the compare-mask register: a bit for each of 128 lanes."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,13 @@ class AttrSpec:
         return f"{', '.join(map(str, self.values[:-1]))} or {self.values[-1]}"
 
 
-def start_align(scope: str, size: int, elements: int = 0) -> int:
+def start_align(scope: str, size: int, elements: int = 0, beside: str = "") -> int:
     """Bytes to which the start of an operand must be aligned; ``size`` is its dtype's size in bytes, ``elements`` what
-    its row says of UB."""
+    its row says of UB, ``beside`` the scope of a move's other operand: the compare mask is moved by its own width."""
     if scope == "ub" and elements:
         return elements * size
+    if scope == "ub" and beside == "smask":
+        return CMPMASK_BYTES
     if scope in ("ub", "l1"):
         return 32
     if scope == "l0c":
