@@ -8,6 +8,7 @@
 #include "instruction.h"
 #include "limits.inc"
 #include "pieces.h"
+#include "rows.h"
 #include "stores.h"
 #include "straight.h"
 
@@ -210,6 +211,7 @@ void read_body(Reader& in, const Strings& strings, Program& p) {
   make_straight(p);
   make_pieces(p);
   join_stores(p);
+  make_rows(p);
 }
 
 }  // namespace mco

@@ -65,6 +65,7 @@ void Machine::start(int64_t block, int64_t register_value, const Registers& inpu
   wrap_int = false;
   registers_ = inputs;
   waiting_.clear();
+  rows_.clear();
   has_turn_ = came = false;
   at_ = program.stream.steps.data();
   if (observer_) observer_->on_start(*this);

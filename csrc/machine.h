@@ -12,6 +12,7 @@
 #include "observer.h"
 #include "pieces.h"
 #include "program.h"
+#include "rows.h"
 #include "simd/kernels.h"
 #include "watch.h"
 
@@ -145,7 +146,17 @@ class Machine {
   // Executes what waits.
   void catch_up() {
     if (!waiting_.empty()) run_waiting();
+    if (!rows_.empty()) rows_.run(kernels);
   }
+  // The same but for rows, which wait while a loop goes on and scalars are read from UB.
+  void catch_up_pieces() {
+    if (!waiting_.empty()) run_waiting();
+  }
+  void catch_up_for_load(const Step& s);
+  // An instruction with a Row: it waits, or is executed.
+  void take_row(const Instr& in);
+  bool gather_row(const Instr& in);
+  bool add_row(const Instr& in);
   void run_waiting();
   struct Waiting {
     const Instr* instr;
@@ -198,6 +209,7 @@ class Machine {
   Instr copy_;
   std::vector<Waiting> waiting_;
   Sequences::Node* sequence_ = nullptr;  // what waits
+  RowQueue rows_;                        // and what else does
   int64_t block_ = 0, block_value_ = 0;
 };
 

@@ -65,6 +65,7 @@ uint8_t* Machine::far_side(const Instr& in) {
 
 void Machine::wait(const Instr& in) {
   const Waiter& w = *in.waiter;
+  if (!rows_.empty()) rows_.run(kernels);
   if (waiting_.empty()) {
     if (!w.begins) return in.op->run(*this, in);
     sequence_ = program.sequences->begin();

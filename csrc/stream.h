@@ -67,6 +67,7 @@ struct Operand {
 struct OpInfo;
 struct Plan;    // what an instruction with constant arguments computed once
 struct Waiter;  // what is known of one that may wait (pieces.h)
+struct Row;     // and of one of a row (rows.h)
 
 struct Instr {
   const OpInfo* op = nullptr;
@@ -78,6 +79,7 @@ struct Instr {
   uint8_t straight = 0;            // bits of straight.h
   const Instr* partner = nullptr;  // with kLeaves
   const Waiter* waiter = nullptr;  // null where it may not wait
+  const Row* row = nullptr;        // null where it is no row that may wait
 };
 
 enum class What : uint8_t {

@@ -32,6 +32,8 @@ Outcome walk(Machine& m, O& observer) {
           observer.execute(m, *s);
         } else if constexpr (kObserved) {
           if (observer.executes(m, *s)) m.execute(*s->instr);
+        } else if (s->instr->row) {
+          m.take_row(*s->instr);
         } else if (s->instr->waiter) {
           m.wait(*s->instr);
         } else {
@@ -61,7 +63,7 @@ Outcome walk(Machine& m, O& observer) {
       case What::Next: {
         Machine::Loop& loop = m.loops_[s->loop.depth];
         m.tick(s->loc);
-        if constexpr (!kObserved) m.catch_up();
+        if constexpr (!kObserved) m.catch_up_pieces();
         if (++loop.i >= loop.end) break;
         m.begin_round(*s, loop.i);
         if constexpr (kObserved) observer.on_loop(m, *s, loop.i);
@@ -81,7 +83,7 @@ Outcome walk(Machine& m, O& observer) {
         if constexpr (kGuarded) {
           observer.load(m, *s);
         } else {
-          if constexpr (!kObserved) m.catch_up();
+          if constexpr (!kObserved) m.catch_up_for_load(*s);
           m.load(*s);
         }
         break;

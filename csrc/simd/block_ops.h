@@ -47,6 +47,18 @@ static void copy_bursts(uint8_t* dst, int64_t dst_step, const uint8_t* src, int6
   }
 }
 
+// Block by block, so that a cache line is written once.
+static void lay_rows(uint8_t* dst, int64_t step, const uint8_t* const* src, int64_t rows, int64_t blocks) {
+  for (int64_t b = 0; b < blocks; ++b, dst += step) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const uint8_t* const from = src[r] + b * kBlockBytes;
+      Block x[kParts];
+      for (int i = 0; i < kParts; ++i) x[i] = ld<Block>(from + i * sizeof(Block));
+      for (int i = 0; i < kParts; ++i) st(dst + r * kBlockBytes + i * sizeof(Block), x[i]);
+    }
+  }
+}
+
 static void blend_blocks(uint8_t* dst, int64_t dst_step, const uint8_t* src, const uint8_t* keep, uint32_t on) {
   for (; on; on &= on - 1) {
     const int b = __builtin_ctz(on);

@@ -119,6 +119,8 @@ struct Kernels {
   // `count` bursts of 32, 64, 128 or 256 bytes, in order; each is read before it is written.
   void (*copy_bursts)(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count,
                       int64_t length);
+  // Row r of `rows` is `blocks` blocks from src[r] on, which go `step` apart from dst + r * 32 on: none meets another.
+  void (*lay_rows)(uint8_t* dst, int64_t step, const uint8_t* const* src, int64_t rows, int64_t blocks);
   // float32 at any address: dst += src, in `size` bytes.
   void (*add_floats)(uint8_t* dst, const uint8_t* src, int64_t size);
   // The 8 blocks of a repeat with the bits of `off` cleared or set; other blocks than those of `on` lie in `off` whole.
