@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes docs/performance.md from the JSON files of one run of the subjects.
 
-    for s in engine attention segsum ssd sparse_attention; do python benchmarks/run.py $s --json $s.json; done
-    python benchmarks/performance.py engine.json attention.json segsum.json ssd.json sparse_attention.json
+    subjects="engine attention segsum ssd sparse_attention overhead scaling"
+    for s in $subjects; do python benchmarks/run.py $s --json $s.json; done
+    python benchmarks/performance.py *.json
 
 The subject of a file is its name. Sentences that hold for any run stand here; figures come from the files alone.
 """
@@ -54,6 +55,19 @@ fastest of torch's and MindSpore's dtypes and backends above, times the processo
 time for anything but products and exp where it is to be as fast.
 """
 
+OVERHEAD = """
+## Short ops
+
+Microseconds of a call, median (least): MindSpore's own addition, then attention of so many blocks of the chip. *Per op*
+is the slope from a graph of 1 to a graph of 100; *engine* is the Program alone, without MindSpore.
+"""
+
+SCALING = """
+## The whole
+
+What the project asks of itself, and what this run gave.
+"""
+
 WHY = """
 ## What limits it
 
@@ -68,7 +82,7 @@ WHY = """
 * **Gathered rows** (sparse attention) are bound by memory: every row is read once, and in the gradient added to its
   place in GM once (`ub->gm`, a read and a write), where NumPy adds up in float32 without a workspace.
 * **Short instructions** cost their dispatch: the figure above, times the instructions of a case. **Short ops** cost
-  what MindSpore takes to start a graph, about 0.3 ms here (`benchmarks/run.py overhead`): torch runs eagerly.
+  what MindSpore takes to start a graph (the table above, `graph of 1`): torch runs eagerly.
 """
 
 
@@ -151,6 +165,17 @@ def subject_part(subject: str, records: list[dict[str, Any]]) -> str:
     return f"\n### {subject}\n\n" + table(("case", "pass", "ours", "best of each other (ratios)"), rows)
 
 
+def overhead_part(rows: list[dict[str, Any]]) -> str:
+    ways = [name for name in rows[-1] if name != "case"]
+    cells = [(r["case"], *(f"{r[way][1]:.1f} ({r[way][0]:.1f})" if r[way] else "" for way in ways)) for r in rows]
+    return OVERHEAD + "\n" + table(("case", *ways), cells)
+
+
+def scaling_part(found: dict[str, Any]) -> str:
+    rows = [(r["what"], f"{r['figure']:g} {r['unit']}", r["asked"], "" if r["met"] else "no") for r in found["rows"]]
+    return SCALING + f"\nMeasured on: {found['machine']}.\n\n" + table(("figure", "here", "asked", "met"), rows)
+
+
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=PAGE, show_default=True)
@@ -159,12 +184,16 @@ def main(files: tuple[Path, ...], out: Path) -> None:
     found = {file.stem: json.loads(file.read_text()) for file in files}
     if "engine" not in found:
         raise click.UsageError(f"files are {', '.join(found)}; accepted: engine.json and those of other subjects")
-    measured = found.pop("engine")
+    measured, overhead, scaling = found.pop("engine"), found.pop("overhead", None), found.pop("scaling", None)
     text = HEAD + engine_part(measured)
     if found:
         text += RIVALS + "".join(subject_part(name, records) for name, records in found.items())
     if "attention" in found:
         text += limits_part(measured, found["attention"])
+    if overhead:
+        text += overhead_part(overhead)
+    if scaling:
+        text += scaling_part(scaling)
     out.write_text(text + WHY)
     click.echo(f"wrote {out}")
 

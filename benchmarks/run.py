@@ -8,7 +8,7 @@ A subject is a module beside this file with IMPLS, CASES, RMS_LIMIT, prepare(), 
 contenders(case, impls) and expected(case); adding one means adding its file and its name here. With a function
 gflop(case, passes) (10^9 operations of one call) the table has GFLOP/s as well. The subject costmodel measures nothing
 here: it compares the cost model with published measurements of chips; modelled lists modelled cycles of the ops;
-overhead and engine have tables of their own.
+overhead, engine and scaling have tables of their own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from types import ModuleType
 import click
 from timing import OURS, Timing, check_outputs, interleave, machine_line
 
-SUBJECTS = ("attention", "costmodel", "engine", "modelled", "overhead", "segsum", "sparse_attention", "ssd")
+SUBJECTS = ("attention", "costmodel", "engine", "modelled", "overhead", "scaling", "segsum", "sparse_attention", "ssd")
 
 
 def ratio(timing: Timing, timings: list[Timing]) -> str:
@@ -70,7 +70,7 @@ def choose(asked: tuple[str, ...], known: tuple[str, ...], option: str) -> tuple
 def main(subject: str, cases: tuple[str, ...], impls: tuple[str, ...], rounds: int, json_file: Path | None) -> None:
     """Measures SUBJECT: median and minimum wall time of every implementation, forward and with backward."""
     module = importlib.import_module(subject)
-    if subject in ("costmodel", "engine", "modelled", "overhead"):
+    if subject in ("costmodel", "engine", "modelled", "overhead", "scaling"):
         return module.report(json_file, cases)
     module.prepare()
     if left_out := [impl for impl in module.IMPLS if impl not in module.available()]:

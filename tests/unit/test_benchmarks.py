@@ -96,6 +96,16 @@ def test_overhead_has_a_figure_for_every_way_of_a_call(tmp_path):
     assert all(0 < least <= median for name, (least, median) in row.items() if name != "per op")
 
 
+def test_scaling_says_what_is_asked(tmp_path):
+    file = tmp_path / "scaling.json"
+    command = [sys.executable, BENCHMARKS / "run.py", "scaling", "--case", "rates", "--json", file]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    rows = json.loads(file.read_text())["rows"]
+    assert [r["part"] for r in rows] == ["rates", "rates"]
+    assert all(r["figure"] > 0 and r["asked"].startswith("at least") and isinstance(r["met"], bool) for r in rows)
+
+
 def test_engine_gives_every_share_of_a_case(tmp_path):
     file = tmp_path / "out.json"
     case = "ssd_chunk_scan-8x256-H4-P32-N16-C32"
