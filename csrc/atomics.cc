@@ -8,6 +8,7 @@
 
 #include "forksafe.h"
 #include "number.h"
+#include "prefetch.h"
 #include "simd/kernels.h"
 
 namespace mco {
@@ -92,16 +93,64 @@ void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool s
   }
 }
 
+namespace {
+
+constexpr int64_t kKeptLogBytes = int64_t(64) << 20;
+constexpr int64_t kChunkBytes = int64_t(1) << 20;
+
+// What logs have left behind: what was used last is given out first.
+struct Logs {
+  std::mutex mutex;
+  std::vector<AtomicLog> spare;
+  std::vector<LogChunk> chunks;
+  int64_t bytes = 0;
+};
+
+LogChunk take_chunk(int64_t size) {
+  if (size <= kChunkBytes) {
+    Logs& logs = fork_safe<Logs>();
+    std::lock_guard<std::mutex> lock(logs.mutex);
+    if (!logs.chunks.empty()) {
+      LogChunk chunk = std::move(logs.chunks.back());
+      logs.chunks.pop_back();
+      logs.bytes -= chunk.size;
+      return chunk;
+    }
+  }
+  const int64_t whole = std::max(size, kChunkBytes);
+  return {std::unique_ptr<uint8_t[]>(new uint8_t[size_t(whole)]), whole};
+}
+
+void give_chunks(std::vector<LogChunk>& chunks) noexcept {
+  Logs& logs = fork_safe<Logs>();
+  std::lock_guard<std::mutex> lock(logs.mutex);
+  for (; !chunks.empty(); chunks.pop_back()) {
+    const int64_t size = chunks.back().size;
+    if (size != kChunkBytes || logs.bytes + size > kKeptLogBytes) continue;
+    try {
+      logs.chunks.push_back(std::move(chunks.back()));
+      logs.bytes += size;
+    } catch (const std::bad_alloc&) {
+      // then it is freed
+    }
+  }
+}
+
+}  // namespace
+
 // Whole or not at all: what a block has logged lands also when it fails.
 void AtomicLog::add(uint32_t buffer, uint8_t* at, const uint8_t* bytes, int64_t size, DType t) {
-  data_.insert(data_.end(), bytes, bytes + size);
-  try {
-    if (!touches(buffer)) buffers_.push_back(buffer);
-    entries_.push_back({at, size, t});
-  } catch (...) {
-    data_.resize(data_.size() - size_t(size));
-    throw;
+  if (chunks_.empty() || left_ < size) {
+    chunks_.reserve(chunks_.size() + 1);
+    chunks_.push_back(take_chunk(size));
+    left_ = chunks_.back().size;
   }
+  uint8_t* const place = chunks_.back().memory.get() + chunks_.back().size - left_;
+  if (!touches(buffer)) buffers_.push_back(buffer);
+  entries_.push_back({at, place, size, t});
+  std::memcpy(place, bytes, size_t(size));
+  left_ -= size;
+  bytes_ += size;
 }
 
 bool AtomicLog::touches(uint32_t buffer) const {
@@ -109,31 +158,26 @@ bool AtomicLog::touches(uint32_t buffer) const {
 }
 
 void AtomicLog::apply(bool saturate) {
-  const uint8_t* bytes = data_.data();
-  for (const Entry& e : entries_) {
-    atomic_add(e.at, bytes, e.size, e.dtype, saturate, false);
-    bytes += e.size;
+  if (empty()) return;
+  constexpr size_t kAhead = 4;
+  constexpr int64_t kMostHinted = 4 << 10;  // the processor foresees the rest
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    if (i + kAhead < entries_.size()) {
+      const Entry& later = entries_[i + kAhead];
+      prefetch_to_write(later.at, std::min(later.size, kMostHinted));
+    }
+    const Entry& e = entries_[i];
+    atomic_add(e.at, e.bytes, e.size, e.dtype, saturate, false);
   }
   clear();
 }
 
-void AtomicLog::clear() {
+void AtomicLog::clear() noexcept {
   entries_.clear();
-  data_.clear();
+  if (!chunks_.empty()) give_chunks(chunks_);
   buffers_.clear();
+  left_ = bytes_ = 0;
 }
-
-namespace {
-
-constexpr int64_t kKeptLogBytes = int64_t(64) << 20;
-
-struct Logs {
-  std::mutex mutex;
-  std::vector<AtomicLog> spare;
-  int64_t bytes = 0;
-};
-
-}  // namespace
 
 AtomicLog take_log() {
   Logs& logs = fork_safe<Logs>();
@@ -146,11 +190,11 @@ AtomicLog take_log() {
 }
 
 void give_log(AtomicLog&& log) noexcept {
+  log.clear();
   Logs& logs = fork_safe<Logs>();
   std::lock_guard<std::mutex> lock(logs.mutex);
   const int64_t bytes = log.capacity();
   if (bytes == 0 || logs.bytes + bytes > kKeptLogBytes) return;
-  log.clear();
   try {
     logs.spare.push_back(std::move(log));
     logs.bytes += bytes;
@@ -161,11 +205,6 @@ void give_log(AtomicLog&& log) noexcept {
 
 BlockOrder::BlockOrder(int64_t blocks, bool saturate)
     : state_(size_t(blocks)), pending_(size_t(blocks)), saturate_(saturate) {}
-
-bool BlockOrder::has_turn(int64_t block) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return next_ >= block;
-}
 
 // The lower blocks are on other threads, which stop when the watch says so.
 void BlockOrder::wait_turn(int64_t block, Watch& watch) {

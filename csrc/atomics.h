@@ -2,7 +2,9 @@
 // Atomic adds of the blocks: the arithmetic, the log of a block whose turn has not come, and the order of blocks.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -19,26 +21,38 @@ enum class AtomicOp : uint8_t { Add, Max, Min };
 void atomic_add(uint8_t* at, const uint8_t* bytes, int64_t size, DType t, bool saturate, bool concurrent,
                 AtomicOp op = AtomicOp::Add);
 
-// Adds of one block that wait until every lower block is done.
+struct LogChunk {
+  std::unique_ptr<uint8_t[]> memory;
+  int64_t size = 0;
+};
+
+// Adds of one block that wait until every lower block is done. What they add lies in chunks that all logs share: a log
+// never moves what it holds, and the next one finds the chunks in the cache.
 class AtomicLog {
  public:
+  AtomicLog() = default;
+  AtomicLog(AtomicLog&&) = default;
+  AtomicLog& operator=(AtomicLog&&) = default;
+  ~AtomicLog() { clear(); }
   void add(uint32_t buffer, uint8_t* at, const uint8_t* bytes, int64_t size, DType t);
   void apply(bool saturate);
-  void clear();
+  void clear() noexcept;
   bool empty() const { return entries_.empty(); }
   bool touches(uint32_t buffer) const;
-  int64_t bytes() const { return int64_t(data_.size()); }
-  int64_t capacity() const { return int64_t(data_.capacity() + entries_.capacity() * sizeof(Entry)); }
+  int64_t bytes() const { return bytes_; }
+  int64_t capacity() const { return int64_t(entries_.capacity() * sizeof(Entry)); }
 
  private:
   struct Entry {
     uint8_t* at;
+    const uint8_t* bytes;
     int64_t size;
     DType dtype;
   };
   std::vector<Entry> entries_;
-  std::vector<uint8_t> data_;
+  std::vector<LogChunk> chunks_;
   std::vector<uint32_t> buffers_;
+  int64_t left_ = 0, bytes_ = 0;  // in the last chunk; logged
 };
 
 // An empty log with memory that an earlier one has grown, and back.
@@ -51,7 +65,7 @@ class BlockOrder {
  public:
   BlockOrder(int64_t blocks, bool saturate);
 
-  bool has_turn(int64_t block);
+  bool has_turn(int64_t block) const { return next_.load(std::memory_order_acquire) >= block; }
   void wait_turn(int64_t block, Watch& watch);
   // The block rests at the barrier at location `loc` until the next stage.
   void arrive(int64_t block, AtomicLog& log, uint32_t loc) noexcept;
@@ -75,7 +89,7 @@ class BlockOrder {
   std::vector<State> state_;
   std::vector<AtomicLog> pending_;
   const bool saturate_;
-  int64_t next_ = 0;  // lowest block that is still running
+  std::atomic<int64_t> next_{0};  // lowest block that is still running; changed under the mutex
 };
 
 }  // namespace mco

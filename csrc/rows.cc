@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "handlers.h"
+#include "prefetch.h"
 
 namespace mco {
 
 namespace {
 
-constexpr int64_t kLine = 64;            // bytes of a cache line
 constexpr int64_t kMostBytes = 4 << 10;  // of a row; the processor foresees the rest of longer ones
 
 int64_t constant(const Program& p, const Instr& in, int arg) { return p.exprs.expr(in.args[size_t(arg)]).c.i; }
@@ -92,16 +92,6 @@ bool only_rows(const Program& p, size_t first, size_t end) {
     }
   }
   return found > 0;
-}
-
-void prefetch(const uint8_t* at, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(at + i);
-  __builtin_prefetch(at + bytes - 1);
-}
-
-void prefetch_to_write(const uint8_t* at, int64_t bytes) {
-  for (int64_t i = 0; i < bytes; i += kLine) __builtin_prefetch(at + i, 1);
-  __builtin_prefetch(at + bytes - 1, 1);
 }
 
 }  // namespace
