@@ -100,7 +100,7 @@ void store_extremes(const Machine& m, const Instr& in, const Plan& p, const Repe
   const bool largest = wants_largest(code);
   alignas(64) uint8_t values[kVectorBytes];
   if (is_group(code) && m.kernels.group_extreme[t]) {
-    m.kernels.group_extreme[t](values, r.x, largest, m.saturate);
+    m.kernels.group_extreme[t]({values, r.x, 0, 0, 1, m.saturate}, largest);
     store_results(r.dst, values, p.lanes / width, size, r.results);
     return;
   }
@@ -122,7 +122,7 @@ void store_sums(const Machine& m, const Instr& in, const Plan& p, const Repeat& 
   const DType t = in.tensors[isa::reduction::dst].dtype;
   const int width = width_of(in.op->code, p);
   alignas(64) uint8_t sums[kVectorBytes];
-  m.kernels.tree_sum[t](sums, r.x, p.lanes, width, m.saturate);
+  m.kernels.tree_sum[t]({sums, r.x, 0, 0, 1, m.saturate}, p.lanes, width);
   store_results(r.dst, sums, p.lanes / width, kSize[t], in.op->code == kReduceAdd ? 1 : r.results);
 }
 
@@ -173,6 +173,20 @@ void dst_extent(const Instr& in, const Plan& p, int64_t rep, Wide& lo, Wide& hi)
   lo = some ? std::min(lo, l) : l;
 }
 
+// Repeats whose lanes are all on and lie dense, apart from the results, in one go. False where each goes by itself.
+bool reduce_all(const Machine& m, const Instr& in, const Plan& p, const RepeatJob& job) {
+  const int code = in.op->code;
+  const DType t = in.tensors[isa::reduction::dst].dtype;
+  if (p.count != p.lanes || p.last != p.lanes) return false;
+  if (is_sum(code)) {
+    m.kernels.tree_sum[t](job, p.lanes, width_of(code, p));
+    return true;
+  }
+  if (!is_group(code) || !m.kernels.group_extreme[t]) return false;
+  m.kernels.group_extreme[t](job, wants_largest(code));
+  return true;
+}
+
 }  // namespace
 
 void check_reduce(const Program& p, const Instr& in) {
@@ -195,6 +209,7 @@ void run_reduce(Machine& m, const Instr& in) {
   alignas(64) uint8_t dense[kVectorBytes + 64] = {};
   const bool shared = dst + int64_t(lo) < src + int64_t(l.hi) && src + int64_t(l.lo) < dst + int64_t(hi);
   const bool copied = p.by_bits || !l.dense() || shared, sum = is_sum(in.op->code);
+  if (!copied && reduce_all(m, in, p, {dst, src, rep, l.rep, p.repeats, m.saturate})) return;
   // Extremes of integers look at the lanes that are on only.
   const bool filled = is_float(in.tensors[isa::reduction::dst].dtype);
   const uint64_t results = results_on(in.op->code, p, p.count);

@@ -101,6 +101,14 @@ struct NotedJob {
   int64_t ld;
 };
 
+// Repeats whose lanes are dense, and where the results of each go, apart from all lanes.
+struct RepeatJob {
+  uint8_t* dst;
+  const uint8_t* src;
+  int64_t dst_rep, src_rep, repeats;  // bytes from one to the next
+  bool saturate;
+};
+
 struct Kernels {
   const char* name;
   LaneFn lane[kLaneOps][kDTypes];
@@ -132,9 +140,9 @@ struct Kernels {
   // Bit i of dst = s0[i] <compare> s1[i] for n (a multiple of 8) elements; s1 is one element if `broadcast`.
   void (*compare[kDTypes])(uint8_t* dst, const uint8_t* s0, const uint8_t* s1, int64_t n, int compare, bool broadcast);
   // Tree sums of `width` adjacent elements each, n / width results. n is the lanes of a repeat; width is n, n / 8 or 2.
-  void (*tree_sum[kDTypes])(uint8_t* dst, const uint8_t* src, int n, int width, bool saturate);
+  void (*tree_sum[kDTypes])(const RepeatJob& job, int n, int width);
   // The 8 blocks of a repeat: of each the first element that no later one beats. Float dtypes only, else null.
-  void (*group_extreme[kDTypes])(uint8_t* dst, const uint8_t* src, bool largest, bool saturate);
+  void (*group_extreme[kDTypes])(const RepeatJob& job, bool largest);
   // First element that no later one beats among n; returns its number.
   int (*extreme[kDTypes])(const uint8_t* src, int n, bool largest);
 

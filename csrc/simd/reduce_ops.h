@@ -33,12 +33,68 @@ MCO_INLINE void tree(uint8_t* dst, const uint8_t* src, bool saturate) {
   }
 }
 
+template <class Tr, int N, int Width>
+static void trees(const RepeatJob& job) {
+  const RepeatJob j = job;
+  for (int64_t r = 0; r < j.repeats; ++r) tree<Tr, N, Width>(j.dst + r * j.dst_rep, j.src + r * j.src_rep, j.saturate);
+}
+
+// The pairs of a and those of b, in each half of a register.
+MCO_INLINE __m256 pairs_in_halves(__m256 a, __m256 b) { return _mm256_hadd_ps(a, b); }
+MCO_INLINE __m256 halves(__m256 a, __m256 b) {
+  return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+}
+
+// float32 numbers of a repeat, eight repeats side by side: sums of eight adjacent ones, then their tree.
+MCO_INLINE __m256 eight_sums(const uint8_t* src, int64_t step) {
+  __m256 eights[8];
+  MCO_UNROLL
+  for (int r = 0; r < 8; ++r) {
+    const auto* x = reinterpret_cast<const float*>(src + r * step);
+    __m256 fours[2];
+    MCO_UNROLL
+    for (int i = 0; i < 2; ++i) {
+      const float* at = x + i * 32;
+      fours[i] = pairs_in_halves(pairs_in_halves(_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)),
+                                 pairs_in_halves(_mm256_loadu_ps(at + 16), _mm256_loadu_ps(at + 24)));
+    }
+    eights[r] = halves(fours[0], fours[1]);
+  }
+  __m256 s[2];  // of four repeats each: sums of the lower and of the upper half of their lanes
+  MCO_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    s[i] = pairs_in_halves(pairs_in_halves(eights[4 * i], eights[4 * i + 1]),
+                           pairs_in_halves(eights[4 * i + 2], eights[4 * i + 3]));
+  }
+  return halves(s[0], s[1]);
+}
+
+static void sums_of_repeats(const RepeatJob& job) {
+  constexpr int N = int(kVectorBytes) / int(sizeof(float));
+  RepeatJob j = job;
+  for (; j.repeats >= 8; j.repeats -= 8, j.src += 8 * j.src_rep, j.dst += 8 * j.dst_rep) {
+    const __m256 sums = eight_sums(j.src, j.src_rep);
+    if (j.dst_rep == int64_t(sizeof(float))) {
+      st(j.dst, sums);
+      continue;
+    }
+    alignas(32) float each[8];
+    _mm256_store_ps(each, sums);
+    for (int r = 0; r < 8; ++r) __builtin_memcpy(j.dst + r * j.dst_rep, each + r, sizeof(float));
+  }
+  trees<Float32<8>, N, N>(j);
+}
+
 template <class Tr>
-static void tree_sum(uint8_t* dst, const uint8_t* src, int, int width, bool saturate) {
+static void tree_sum(const RepeatJob& job, int, int width) {
   constexpr int N = int(kVectorBytes) / Tr::kBytes;
-  if (width == N) return tree<Tr, N, N>(dst, src, saturate);
-  if (width == 2) return tree<Tr, N, 2>(dst, src, saturate);
-  tree<Tr, N, N / 8>(dst, src, saturate);
+  if (width == 2) return trees<Tr, N, 2>(job);
+  if (width != N) return trees<Tr, N, N / 8>(job);
+  if constexpr (Tr::kBytes == 4) {
+    sums_of_repeats(job);
+  } else {
+    trees<Tr, N, N>(job);
+  }
 }
 
 // Number of the first lane whose condition holds, or 8.
@@ -47,7 +103,7 @@ MCO_INLINE int first_lane(V<8>::i hit) { return __builtin_ctz(unsigned(_mm256_mo
 #else
 
 template <class Tr>
-static void tree_sum(uint8_t* dst, const uint8_t* src, int n, int width, bool saturate) {
+static void tree(uint8_t* dst, const uint8_t* src, int n, int width, bool saturate) {
   typedef typename Tr::v v;
   alignas(64) float x[kVectorBytes / 2 + 16];
   for (int i = 0; i < n; i += Tr::kLanes) st(x + i, Tr::load(src + i * Tr::kBytes));
@@ -65,6 +121,13 @@ static void tree_sum(uint8_t* dst, const uint8_t* src, int n, int width, bool sa
   }
 }
 
+template <class Tr>
+static void tree_sum(const RepeatJob& job, int n, int width) {
+  for (int64_t r = 0; r < job.repeats; ++r) {
+    tree<Tr>(job.dst + r * job.dst_rep, job.src + r * job.src_rep, n, width, job.saturate);
+  }
+}
+
 #endif
 
 #if MCO_W >= 8
@@ -76,7 +139,7 @@ MCO_INLINE __m256 beating(__m256 a, __m256 b, bool largest) {
 
 // Blocks become columns: one fold through the lanes of all of them.
 template <class Tr>
-static void group_extreme(uint8_t* dst, const uint8_t* src, bool largest, bool saturate) {
+MCO_INLINE void extremes_of_blocks(uint8_t* dst, const uint8_t* src, bool largest, bool saturate) {
   constexpr int kPieces = int(kBlockBytes) / (8 * Tr::kBytes);
   __m256 best{};
   MCO_UNROLL
@@ -95,7 +158,7 @@ static void group_extreme(uint8_t* dst, const uint8_t* src, bool largest, bool s
 #else
 
 template <class Tr>
-static void group_extreme(uint8_t* dst, const uint8_t* src, bool largest, bool saturate) {
+MCO_INLINE void extremes_of_blocks(uint8_t* dst, const uint8_t* src, bool largest, bool saturate) {
   constexpr int kLanes = int(kBlockBytes) / Tr::kBytes;
   float x[kLanes], best[8];
   for (int g = 0; g < 8; ++g) {
@@ -111,6 +174,17 @@ static void group_extreme(uint8_t* dst, const uint8_t* src, bool largest, bool s
 }
 
 #endif
+
+template <class Tr>
+static void group_extreme(const RepeatJob& job, bool largest) {
+  const RepeatJob j = job;
+  const auto walk = [&j](bool max) {
+    for (int64_t r = 0; r < j.repeats; ++r) {
+      extremes_of_blocks<Tr>(j.dst + r * j.dst_rep, j.src + r * j.src_rep, max, j.saturate);
+    }
+  };
+  largest ? walk(true) : walk(false);
+}
 
 // The first element that no later one beats. A NaN at the start is never beaten, a later one never beats.
 template <class Tr>

@@ -124,15 +124,20 @@ void reductions(const Kernels& a, const Kernels& b) {
     const int n = int(kVectorBytes) / kSize[t];
     for (int round = 0; round < 64; ++round) {
       const Bytes x = operand(t, round & 1);
+      const int64_t repeats = 1 + round % (kRoom / kVectorBytes);
+      const auto job = [&](Bytes& out, int64_t step) {
+        return RepeatJob{out.data(), x.data(), step, kVectorBytes, repeats, (round & 2) != 0};
+      };
       for (int width : {n, n / 8, 2}) {
-        Bytes out[2] = {Bytes(512), Bytes(512)};
-        a.tree_sum[t](out[0].data(), x.data(), n, width, round & 2);
-        b.tree_sum[t](out[1].data(), x.data(), n, width, round & 2);
+        const int64_t step = round % 3 ? n / width * kSize[t] : kVectorBytes;
+        Bytes out[2] = {Bytes(kRoom), Bytes(kRoom)};
+        a.tree_sum[t](job(out[0], step), n, width);
+        b.tree_sum[t](job(out[1], step), n, width);
         same("sum", t, out[0], out[1]);
       }
-      Bytes out[2] = {Bytes(64), Bytes(64)};
-      a.group_extreme[t](out[0].data(), x.data(), round & 1, round & 2);
-      b.group_extreme[t](out[1].data(), x.data(), round & 1, round & 2);
+      Bytes out[2] = {Bytes(kRoom), Bytes(kRoom)};
+      a.group_extreme[t](job(out[0], kBlockBytes), round & 1);
+      b.group_extreme[t](job(out[1], kBlockBytes), round & 1);
       same("extreme of groups", t, out[0], out[1]);
       compared += 1;
       different += a.extreme[t](x.data(), n, round & 2) != b.extreme[t](x.data(), n, round & 2);
