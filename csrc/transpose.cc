@@ -86,6 +86,11 @@ void run_load2d(Machine& m, const Instr& in) {
     }
     return;
   }
+  const bool apart = m.scope(in, isa::load2d::src) != m.scope(in, isa::load2d::dst);
+  if (apart && !in.attrs[isa::load2d::transpose] && src_stride == 1 && dst_gap == 0) {
+    std::memcpy(dst, src + index * kFractalBytes, size_t(repeat * kFractalBytes));
+    return;
+  }
   for (int64_t r = 0; r < repeat; ++r) {
     const uint8_t* from = src + (index + r * src_stride) * kFractalBytes;
     uint8_t* to = dst + r * int64_t(dst_step) * kFractalBytes;
