@@ -265,6 +265,7 @@ void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* opera
   bool again;
   Site& site = site_of(core, call, args, attrs, again);
   if (!again) return issue_new(core, call, operands, args, attrs, &site);
+  core.seat->sites.foresee(site, *core.core);
   const OpInfo& op = *op_at(call.op);
   locate(core, call, op, operands);
   if (site.places != places_of(core.seat->places, call.operands)) {

@@ -28,8 +28,10 @@ struct Site {
   uint32_t call_floats = 0, floats = 0;  // as the call has them, and as Direct has them
   uint32_t loose = 0;                    // arguments that each call brings
   int32_t repeat = 0;
-  int64_t words[kWords];  // arguments, then attributes
   MaskRegister before, after;
+  Site* next = nullptr;  // of the call that came after the last one of this site, and what that one knew
+  KnownForm next_known;
+  int64_t words[kWords];  // arguments, then attributes
 };
 
 // The sites of the core of a seat. A call has a place in the table by where it stands, and two more by its arguments
@@ -50,6 +52,19 @@ class Sites {
     return &table_[hash >> 32 & (kCount - 2)];
   }
 
+  // A call of this site begins. The one behind it will most likely be that of last time: what that one needs is on its
+  // way while this one works, since between two calls the tiles of a kernel pass through the caches.
+  void foresee(Site& site, const Core& core) {
+    if (last_) {
+      last_->next = &site;
+      last_->next_known = site.known;
+    }
+    last_ = &site;
+    constexpr size_t kLine = 64, kLines = 4;  // of a site with few words
+    for (size_t i = 0; i < kLines; ++i) __builtin_prefetch(reinterpret_cast<const char*>(site.next) + i * kLine);
+    core.foresee(site.next_known);
+  }
+
  private:
   static uint64_t place_hash(const mco_asc_call& call) {
     return (reinterpret_cast<uintptr_t>(call.where.file) + call.where.line) * 0x9E3779B97F4A7C15u +
@@ -57,6 +72,7 @@ class Sites {
   }
   static constexpr size_t kCount = 512;
   std::vector<Site> table_;
+  Site* last_ = nullptr;
 };
 
 }  // namespace mco::asc

@@ -102,6 +102,8 @@ class Core {
   void issue(const Direct& d, KnownForm& known);
   // Whether a form is still there.
   static bool knows(const KnownForm& known);
+  // Brings a form near that is about to be used.
+  void foresee(const KnownForm& known) const;
   // The same of an instruction of a form that the core knows, of which only `operands` (of the same dtypes and scopes),
   // place and loose arguments are looked at; not of an observed core.
   void issue_again(const Direct& d, const KnownForm& known);

@@ -68,6 +68,19 @@ struct DirectForm {
   Key key;
 };
 
+void Core::foresee(const KnownForm& known) const {
+  if (!known.form) return;
+  constexpr size_t kLine = 64;
+  const auto near = [](const void* at, size_t lines) {
+    for (size_t i = 0; i < lines; ++i) __builtin_prefetch(static_cast<const char*>(at) + i * kLine);
+  };
+  const DirectForm& form = *known.form;
+  near(&form, 2);
+  near(form.args, 1);
+  near(form.operands, 2);
+  near(&form.plan, 4);
+}
+
 bool Core::knows(const KnownForm& known) { return known.form && known.form->serial == known.serial; }
 
 void Core::DropForm::operator()(DirectForm* form) const { delete form; }
