@@ -21,11 +21,12 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     const int64_t queryBlock = wide ? 64 : 128, keyBlock = wide ? 64 : 128;
     const int64_t tasks = query.GetDim(0) * query.GetDim(1) * CeilDiv(query.GetDim(2), queryBlock);
     auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
-    const int64_t cores = std::min<int64_t>(tasks, platform.GetCoreNumAic());
+    // No more cores than it takes to end after as many tasks of one.
+    const int64_t rounds = std::max<int64_t>(CeilDiv(tasks, platform.GetCoreNumAic()), 1);
+    const int64_t cores = CeilDiv(tasks, rounds);
     tiling.set_tasks(tasks);
     tiling.set_queryBlock(queryBlock);
     tiling.set_keyBlock(keyBlock);
-    tiling.set_productBuffers(depth > WIDE_HEAD / 2 ? 1 : 2);
     Save(tiling, context);
     context->SetBlockDim(cores);
     const int64_t tile = queryBlock * (keyBlock * (sizeof(float) + sizeof(uint16_t)) + depth * sizeof(float));

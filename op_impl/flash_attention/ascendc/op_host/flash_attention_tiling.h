@@ -14,7 +14,6 @@ TILING_DATA_FIELD_DEF(int32_t, headDim);
 TILING_DATA_FIELD_DEF(int32_t, tasks);          // blocks of queries of all heads
 TILING_DATA_FIELD_DEF(int32_t, queryBlock);     // queries of a task, half of them for each vector core
 TILING_DATA_FIELD_DEF(int32_t, keyBlock);       // keys of a step
-TILING_DATA_FIELD_DEF(int32_t, productBuffers);
 TILING_DATA_FIELD_DEF(float, scale);
 TILING_DATA_FIELD_DEF(float, keepScale);        // on the output: 1 / keep_prob
 TILING_DATA_FIELD_DEF(int32_t, hasUpper);       // a query sees keys up to its diagonal + upper

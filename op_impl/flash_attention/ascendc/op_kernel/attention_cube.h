@@ -20,7 +20,7 @@ public:
         const uint32_t widest = depth > columns ? depth : columns;
         pipe_->InitBuffer(queryL1_, 1, rows * depth * sizeof(T));
         pipe_->InitBuffer(keyL1_, BUFFERS, columns * depth * sizeof(T));
-        pipe_->InitBuffer(weightsL1_, BUFFERS, rows * columns * sizeof(T));
+        pipe_->InitBuffer(weightsL1_, 1, rows * columns * sizeof(T));  // in L0A before those of the next step come
         pipe_->InitBuffer(left_, BUFFERS, rows * widest * sizeof(T));
         pipe_->InitBuffer(right_, BUFFERS, columns * depth * sizeof(T));
         pipe_->InitBuffer(sum_, BUFFERS, rows * widest * sizeof(float));

@@ -25,8 +25,9 @@ public:
         columns_ = t_.keyBlock, depth_ = t_.headDim;
         const uint32_t widest = depth_ > columns_ ? depth_ : columns_;
         pipe_->InitBuffer(scoresIn_, BUFFERS, half_ * columns_ * sizeof(float));
-        pipe_->InitBuffer(productIn_, t_.productBuffers, half_ * depth_ * sizeof(float));
-        pipe_->InitBuffer(castOut_, BUFFERS, half_ * widest * sizeof(T));
+        // One each: by the next time, a step later, the vector pipe and the move have long been through with the last.
+        pipe_->InitBuffer(productIn_, 1, half_ * depth_ * sizeof(float));
+        pipe_->InitBuffer(castOut_, 1, half_ * widest * sizeof(T));
         pipe_->InitBuffer(output_, half_ * depth_ * sizeof(float));
         pipe_->InitBuffer(folded_, half_ * LANES * sizeof(float));
         pipe_->InitBuffer(wide_, half_ * FLOATS * sizeof(float));
@@ -168,8 +169,7 @@ private:
         }
         Exp(scores, scores, rows_ * columns_);
         WholeReduceSum(peak_, Fold(scores, false), LANES, rows_, 1, 1, FLOATS);
-        Mul(sum_, sum_, factor, rows_);
-        Add(sum_, sum_, peak_, rows_);
+        FusedMulAdd(sum_, factor, peak_, rows_);
     }
     // Rows of 64 lanes, of which each has the maximum or the sum of its columns.
     __aicore__ inline LocalTensor<float> Fold(const LocalTensor<float>& scores, bool maximum)
