@@ -258,7 +258,7 @@ def _struct(layout: Mapping[str, Any], written: set[str]) -> list[str]:
 
 
 LIBRARY_STRUCTS = set(
-    "TCubeTiling SoftMaxTiling LayerNormTiling RmsNormTiling TopkTiling ConfusionTransposeTiling PadTiling "
-    "UnPadTiling".split()
+    "TCubeTiling SoftMaxTiling LayerNormTiling LayerNormSeparateTiling RmsNormTiling TopkTiling "
+    "ConfusionTransposeTiling PadTiling UnPadTiling".split()
 )
 """Structures of the library that the kernel's headers define themselves."""

@@ -77,6 +77,26 @@ __aicore__ inline void functions(Memory& m, int which) {
       else LayerNorm<false>(m.f, m.y[128], m.y[136], m.x, m.y, m.y[64], m.tmp, 1e-5f, tiling);
       break;
     }
+    case 14: {  // rows of 60 in 64; behind them means and reciprocals of standard deviations
+      const LayerNormSeparateTiling tiling{8, 60};
+      LayerNorm<float, float>(m.f, m.f[512], m.f[520], m.x, m.y, m.y[64], m.tmp, 1e-5f, LayerNormPara{8, 60, 64}, tiling);
+      break;
+    }
+    case 15: {
+      const LayerNormPara para{8, 64, 0};
+      LayerNorm<float, half, false, LNCFG_NOBETA>(m.h, m.f[512], m.f[520], m.hx, m.y, m.y, 1e-5f, para, {});
+      LocalTensor<half> z = m.sx.ReinterpretCast<half>();
+      LayerNorm<half, half, false, LNCFG_NOGAMMA>(z, m.f[528], m.f[536], m.hx, m.hy, m.hy, 1e-5f, para, {});
+      Cast(m.x, m.h, RoundMode::CAST_NONE, 512), Adds(m.f, m.x, 0.0f, 512), Cast(m.x, z, RoundMode::CAST_NONE, 512);
+      Adds(m.f[544], m.x, 0.0f, 64);  // of the second its first row
+      break;
+    }
+    case 16: {
+      uint32_t version = 0;
+      GetArchVersion(version);
+      m.f.SetValue(0, float(version));
+      break;
+    }
   }
 }
 

@@ -57,6 +57,29 @@ FUNCTIONS = [
 ]
 
 
+def layer_norm(x: np.ndarray, gamma: np.ndarray | float, beta: np.ndarray | float) -> tuple[np.ndarray, ...]:
+    """Rows, and their means and reciprocals of standard deviations."""
+    mean, reciprocal = x.mean(1, keepdims=True), 1 / np.sqrt(x.var(1, keepdims=True) + 1e-5)
+    return (x - mean) * reciprocal * gamma + beta, mean.ravel(), reciprocal.ravel()
+
+
+def test_version_of_the_architecture(run):
+    assert run(0, 16)[0] == 0x220
+
+
+def test_layer_norm_with_reciprocals(run):
+    rows, mean, reciprocal = layer_norm(ROWS[:, :60], Y[:60].astype(np.float64), Y[64:124].astype(np.float64))
+    out = run(0, 14)
+    assert np.allclose(out[:512].reshape(8, 64)[:, :60], rows, rtol=2e-6, atol=2e-6)
+    assert np.allclose(out[512:528], np.concatenate([mean, reciprocal]), rtol=2e-6, atol=2e-6)
+    x, beta = HX.reshape(8, 64).astype(np.float64), HY[:64].astype(np.float64)
+    rows, mean, reciprocal = layer_norm(x, Y[:64].astype(np.float64), 0)
+    out = run(0, 15)
+    assert np.allclose(out[:512].reshape(8, 64), rows, rtol=2e-3, atol=2e-3)
+    assert np.allclose(out[512:544], np.tile(np.concatenate([mean, reciprocal]), 2), rtol=2e-6, atol=2e-6)
+    assert np.allclose(out[544:608], layer_norm(x, 1, beta)[0][0], rtol=2e-3, atol=2e-3)
+
+
 @pytest.mark.parametrize("which", range(len(FUNCTIONS)), ids=[name for name, *_ in FUNCTIONS])
 def test_library_functions(run, which):
     name, wanted, count = FUNCTIONS[which]

@@ -23,6 +23,9 @@ struct alignas(8) SoftMaxTiling {
 struct alignas(8) LayerNormTiling {
   uint32_t bLength, sLength, hLength, originalHLength;
 };
+struct alignas(8) LayerNormSeparateTiling {
+  uint32_t aLength, rLength;
+};
 struct alignas(8) RmsNormTiling {
   uint32_t bLength, sLength, hLength, originalHLength;
 };
@@ -43,6 +46,7 @@ struct alignas(8) UnPadTiling {
 }  // namespace AscendC
 
 using AscendC::tiling::ConfusionTransposeTiling;
+using AscendC::tiling::LayerNormSeparateTiling;
 using AscendC::tiling::LayerNormTiling;
 using AscendC::tiling::PadTiling;
 using AscendC::tiling::RmsNormTiling;

@@ -12,7 +12,7 @@
 
 namespace AscendC {
 
-template <class A, class B, class C, class BIAS = C, const MatmulConfig& config = CFG_NORM,
+template <class A, class B, class C, class BIAS = C, const auto& config = CFG_NORM,
           class CALLBACK = MatmulCallBackFunc<>, class POLICY = MatmulPolicy>
 using MatmulImpl = Matmul<A, B, C, BIAS, config, CALLBACK, POLICY>;
 
@@ -25,15 +25,19 @@ template <class M, class... Rest>
 inline void regist_objects(const Where& where, M& object, Rest&&... rest);
 template <class M, class T, class... Rest>
 inline void regist_tiled(const Where& where, M& object, T* tiling, Rest&&... rest) {
-  if (tiling) object.Init((const TCubeTiling*)tiling, nullptr, where);
+  if (tiling || M::kComplete) object.Init((const TCubeTiling*)tiling, nullptr, where);
   regist_objects(where, rest...);
+}
+template <class M, class... Rest>
+inline void regist_untiled(const Where& where, M& object, std::nullptr_t, Rest&&... rest) {
+  regist_tiled(where, object, static_cast<const TCubeTiling*>(nullptr), rest...);
 }
 template <class M, class... Rest>
 inline void regist_objects(const Where& where, M& object, Rest&&... rest) {
   if constexpr (sizeof...(Rest) > 0) {
-    if constexpr (std::is_pointer<std::decay_t<std::tuple_element_t<0, std::tuple<Rest...>>>>::value) {
-      return regist_tiled(where, object, rest...);
-    }
+    using given_t = std::decay_t<std::tuple_element_t<0, std::tuple<Rest...>>>;
+    if constexpr (std::is_pointer<given_t>::value) return regist_tiled(where, object, rest...);
+    if constexpr (std::is_null_pointer<given_t>::value) return regist_untiled(where, object, rest...);
   }
   regist_objects(where, rest...);
 }
@@ -65,6 +69,7 @@ using AscendC::CFG_NORM;
 using AscendC::CubeFormat;
 using AscendC::GetBasicConfig;
 using AscendC::GetIBShareNormConfig;
+using AscendC::GetMatmulApiTiling;
 using AscendC::GetMDLConfig;
 using AscendC::GetMMConfig;
 using AscendC::GetNormalConfig;
@@ -72,6 +77,7 @@ using AscendC::GetSpecialBasicConfig;
 using AscendC::GetSpecialMDLConfig;
 using AscendC::LayoutMode;
 using AscendC::Matmul;
+using AscendC::MatmulApiStaticTiling;
 using AscendC::MatmulBatchParams;
 using AscendC::MatmulCallBackFunc;
 using AscendC::MatmulConfig;

@@ -5,23 +5,23 @@
 #include <algorithm>
 #include <tuple>
 
-#include "mco/matmul_block.h"
+#include "mco/matmul_product.h"
+#include "mco/matmul_static.h"
 
 namespace AscendC {
 
-template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const MatmulConfig& MM_CFG = CFG_NORM,
+template <class A_TYPE, class B_TYPE, class C_TYPE, class BIAS_TYPE = C_TYPE, const auto& MM_CFG = CFG_NORM,
           class MM_CB = MatmulCallBackFunc<>, class POLICY = MatmulPolicy>
-class Matmul {
+class Matmul : public mco_asc::Product<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE> {
+  using P = mco_asc::Product<A_TYPE, B_TYPE, C_TYPE, BIAS_TYPE>;
+  using P::a_, P::b_, P::bias_, P::tiling_, P::scale_, P::scales_, P::has_bias_, P::has_scale_, P::has_scales_;
+  using P::m_, P::n_, P::ka_, P::kb_, P::nc_, P::single_m_, P::single_n_, P::single_k_, P::block_, P::sum_;
+  using P::Place, P::BlocksM, P::BlocksN, P::Packed, P::Before;
+  using typename P::Target, typename P::Tile, typename P::What;
+
  public:
-  using AType = A_TYPE;
-  using BType = B_TYPE;
-  using CType = C_TYPE;
-  using BiasType = BIAS_TYPE;
-  using A = typename A_TYPE::T;
-  using B = typename B_TYPE::T;
-  using C = typename C_TYPE::T;
-  using V = typename BIAS_TYPE::T;
-  using L0cT = std::conditional_t<sizeof(A) == 1, int32_t, float>;
+  using typename P::A, typename P::B, typename P::C, typename P::V;
+
   static_assert(std::is_same<A, B>::value, "AscendC::Matmul: the types of A and B differ; accepted: one type");
   static_assert(mco_asc::one_of<A, half, bfloat16_t, float, int8_t>,
                 "AscendC::Matmul: the type of A is not accepted; accepted: half, bfloat16_t, float, int8_t");
@@ -29,9 +29,16 @@ class Matmul {
                     (B_TYPE::pos != TPosition::TSCM || B_TYPE::format == CubeFormat::NZ),
                 "AscendC::Matmul: the format of an operand in TSCM is not accepted; accepted: NZ");
 
+  static constexpr bool kComplete = mco_asc::complete(MM_CFG);  // without a tiling at run time
   void Init(const TCubeTiling* tiling, TPipe* = nullptr, mco_asc::Where where = mco_asc::Where::here()) {
     const mco_asc_where here = where.of("Matmul::Init");
-    tiling_ = *tiling;
+    if (!tiling && !mco_asc::complete(MM_CFG)) {
+      mco_asc_fault(&here,
+                    "the tiling is null; accepted: one of the host, or constants of GetMatmulApiTiling that have "
+                    "base blocks and this core's part");
+    }
+    tiling_ = tiling ? *tiling : TCubeTiling();
+    mco_asc::set_constants(tiling_, tiling, MM_CFG);
     if (tiling_.baseM <= 0 || tiling_.baseN <= 0 || tiling_.baseK <= 0) {
       mco_asc_fault(&here, "baseM, baseN, baseK are %d, %d, %d; accepted: 1 or more", tiling_.baseM, tiling_.baseN,
                     tiling_.baseK);
@@ -65,6 +72,15 @@ class Matmul {
     if (k != -1) single_k_ = k;
     Restart();
   }
+  template <class T>
+  void SetWorkspace(GlobalTensor<T>& workspace) {
+    workspace_.mco_set(static_cast<C*>(workspace.mco_at()), workspace.mco_home(),
+                       workspace.GetSize() * sizeof(T) / sizeof(C));
+  }
+  template <class T>
+  void SetWorkspace(__gm__ const T* workspace, int size) {
+    workspace_.SetGlobalBuffer((__gm__ C*)workspace, uint64_t(size) * sizeof(T) / sizeof(C));
+  }
   void SetQuantScalar(uint64_t scale) { scale_ = scale, has_scale_ = true, has_scales_ = false; }
   void SetQuantVector(const GlobalTensor<uint64_t>& scales) {
     scales_ = scales, has_scales_ = true, has_scale_ = false;
@@ -74,30 +90,39 @@ class Matmul {
   void SetSubBlockIdx(uint8_t) {}
   void SetHF32(bool, int32_t = 0) {}
   template <class T>
-  void SetWorkspace(GlobalTensor<T>&) {}
-  template <class T>
-  void SetWorkspace(__gm__ const T*, int) {}
-  template <class T>
   void SetLocalWorkspace(const LocalTensor<T>&) {}
   template <class T>
   void SetUserDefInfo(const T) {}
   template <class T>
   void SetSelfDefineData(const T) {}
   template <class... T>
+  void SetSparseIndex(const T&...) {
+    static_assert(sizeof...(T) == 99, "AscendC::Matmul: sparse products are not accepted; accepted: dense A and B");
+  }
+  template <class... T>
   void SetAntiQuantScalar(T...) {
     static_assert(sizeof...(T) == 99, "AscendC::Matmul: anti-quantization is not accepted; accepted: equal types");
   }
 
-  // The next base block. Without sync the first call stands for all of them.
+  // The next base block. Without sync the first call stands for all of them. A part that is one block is computed at
+  // once: what it gives stays until GetTensorC takes it, and a partial sum adds to it.
   template <bool sync = true>
   bool Iterate(bool partial = false, mco_asc::Where where = mco_asc::Where::here()) {
+    static_assert(mco_asc::config_of(MM_CFG).scheduleType == ScheduleType::INNER_PRODUCT,
+                  "AscendC::Matmul::Iterate: ScheduleType::OUTER_PRODUCT is not accepted; accepted: INNER_PRODUCT, or "
+                  "IterateAll");
     const mco_asc_where here = where.of("Matmul::Iterate");
-    if (partial) mco_asc_fault(&here, "enPartialSum is true; accepted: false, or all of K in one call");
+    if (partial) CheckPartial(here, sync);
     if (!sync) {
       Restart();
       return true;
     }
-    return Advance(here);
+    if (!Advance(here)) return false;
+    if (BlocksM() * BlocksN() == 1) {
+      Hand(here, Target(), partial ? What::more : What::sum);
+      summed_ = true;
+    }
+    return true;
   }
   template <bool sync = true>
   void GetTensorC(const GlobalTensor<C>& c, uint8_t enAtomic = 0, bool sequential = false,
@@ -114,6 +139,17 @@ class Matmul {
                   mco_asc::Where where = mco_asc::Where::here()) {
     OutBlock<sync>(where.of("Matmul::GetTensorC"), Out(gm, enAtomic, sequential));
     OutBlock<true>(where.of("Matmul::GetTensorC"), Out(ub, enAtomic, sequential));
+  }
+  // Into the workspace, one block behind the other.
+  template <bool sync = true>
+  GlobalTensor<C> GetTensorC(uint8_t enAtomic = 0, bool = false, mco_asc::Where where = mco_asc::Where::here()) {
+    const mco_asc_where here = where.of("Matmul::GetTensorC");
+    NeedWorkspace(here);
+    OutBlock<sync>(here, Out(workspace_, enAtomic, true));
+    return workspace_[uint64_t(C_TYPE::format == CubeFormat::NZ ? Before(block_) : Packed(block_))];
+  }
+  void AsyncGetTensorC(const LocalTensor<C>& c, mco_asc::Where where = mco_asc::Where::here()) {
+    OutBlock<false>(where.of("Matmul::AsyncGetTensorC"), Out(c, 0, false));
   }
   template <bool sync = true>
   void IterateAll(const GlobalTensor<C>& c, uint8_t enAtomic = 0, bool sequential = false, bool = false, bool = false,
@@ -133,22 +169,56 @@ class Matmul {
                     uint8_t enAtomic = 0, bool = false, mco_asc::Where where = mco_asc::Where::here()) {
     static_assert(Plain(A_TYPE::layout) && Plain(B_TYPE::layout) && Plain(C_TYPE::layout),
                   "AscendC::Matmul::IterateBatch: the layout is not accepted; accepted: NONE, NORMAL");
-    const mco_asc_where here = where.of("Matmul::IterateBatch");
-    if (batch_a_) batchA = uint32_t(batch_a_), batchB = uint32_t(batch_b_);
-    if (!batchA || !batchB || std::max(batchA, batchB) % std::min(batchA, batchB)) {
-      mco_asc_fault(&here, "batches of A and B are %u and %u; accepted: one a multiple of the other", batchA, batchB);
+    Batch(where.of("Matmul::IterateBatch"), Out(c, enAtomic, sequential), batchA, batchB, strideA, strideB, strideC);
+  }
+  // Several batches, into the workspace; GetBatchTensorC gives one after another.
+  template <bool sync = true, bool waitIterateBatch = false>
+  void IterateNBatch(uint32_t batchLoop, uint32_t batchA, uint32_t batchB, bool sequential, uint32_t strideA = 0,
+                     uint32_t strideB = 0, uint32_t strideC = 0, mco_asc::Where where = mco_asc::Where::here()) {
+    static_assert(Plain(A_TYPE::layout) && Plain(B_TYPE::layout) && Plain(C_TYPE::layout),
+                  "AscendC::Matmul::IterateNBatch: the layout is not accepted; accepted: NONE, NORMAL");
+    static_assert(C_TYPE::format == CubeFormat::ND || C_TYPE::format == CubeFormat::ND_ALIGN,
+                  "AscendC::Matmul::IterateNBatch: the format of C is not accepted; accepted: ND, ND_ALIGN");
+    const mco_asc_where here = where.of("Matmul::IterateNBatch");
+    NeedWorkspace(here);
+    const mco_asc::Source a = a_, b = b_;
+    batches_ = 0;
+    for (uint32_t i = 0; i < batchLoop; ++i) {
+      a_.at = mco_asc::moved(a.at, i * NextA(strideA) * batchA * int64_t(sizeof(A)));
+      b_.at = mco_asc::moved(b.at, i * NextB(strideB) * batchB * int64_t(sizeof(B)));
+      const int64_t at = i * NextC(strideC) * std::max(batchA, batchB);
+      Batch(here, Out(workspace_[uint64_t(at)], 0, sequential), batchA, batchB, strideA, strideB, strideC);
     }
-    const mco_asc::Source a = a_, b = b_, bias = bias_;
-    const uint32_t count = std::max(batchA, batchB);
-    const int64_t next_a = strideA ? strideA : int64_t(m_) * ka_, next_b = strideB ? strideB : int64_t(kb_) * n_,
-                  next_c = strideC ? strideC : int64_t(m_) * nc_;
-    for (uint32_t i = 0; i < count; ++i) {
-      a_.at = mco_asc::moved(a.at, i / (count / batchA) * next_a * int64_t(sizeof(A)));
-      b_.at = mco_asc::moved(b.at, i / (count / batchB) * next_b * int64_t(sizeof(B)));
-      Restart();
-      All(here, Out(c[uint64_t(i * next_c)], enAtomic, sequential));
+    a_ = a, b_ = b;
+  }
+  template <bool sync = true>
+  GlobalTensor<C> GetBatchTensorC(uint32_t batchA, uint32_t batchB, bool = false,
+                                  mco_asc::Where where = mco_asc::Where::here()) {
+    NeedWorkspace(where.of("Matmul::GetBatchTensorC"));
+    return workspace_[uint64_t(batches_++ * NextC(0) * std::max(batchA, batchB))];
+  }
+  template <bool sync = true>
+  GlobalTensor<C> GetBatchC(uint32_t batchA, uint32_t batchB, bool sequential = false,
+                            mco_asc::Where where = mco_asc::Where::here()) {
+    return GetBatchTensorC<sync>(batchA, batchB, sequential, where);
+  }
+  template <bool sync = true>
+  void GetBatchTensorC(const LocalTensor<C>& c, uint32_t batchA, uint32_t batchB, bool = false,
+                       mco_asc::Where where = mco_asc::Where::here()) {
+    const mco_asc_where here = where.of("Matmul::GetBatchTensorC");
+    const int64_t bytes = int64_t(nc_) * int64_t(sizeof(C)), rows = int64_t(m_) * std::max(batchA, batchB);
+    if (bytes % 32 && C_TYPE::format != CubeFormat::ND_ALIGN) {
+      mco_asc_fault(&here,
+                    "a row of C has %lld bytes in UB; accepted: whole blocks of 32 bytes, or CubeFormat::ND_ALIGN",
+                    (long long)bytes);
     }
-    a_ = a, b_ = b, bias_ = bias;
+    DataCopyPad(c, GetBatchTensorC(batchA, batchB, false, where),
+                DataCopyExtParams(uint16_t(rows), uint32_t(bytes), 0, 0, 0), DataCopyPadExtParams<C>());
+  }
+  template <bool sync = true>
+  void GetBatchC(const LocalTensor<C>& c, uint32_t batchA, uint32_t batchB, bool sequential = false,
+                 mco_asc::Where where = mco_asc::Where::here()) {
+    GetBatchTensorC<sync>(c, batchA, batchB, sequential, where);
   }
   // Numbers of matrices of IterateBatch, instead of its arguments.
   void SetBatchNum(int32_t batchA, int32_t batchB, mco_asc::Where where = mco_asc::Where::here()) {
@@ -159,20 +229,14 @@ class Matmul {
   void WaitIterateAll() {}
   void WaitIterateBatch() {}
   void WaitGetTensorC() {}
-  void End() { Restart(); }
+  void End() { Restart(), summed_ = false; }
 
  private:
-  struct Target {
-    mco_asc::Source place;
-    uint8_t atomic;
-    bool sequential;
-    bool whole = false;  // all of this core's part, in UB
-  };
   struct Job {
     Matmul* self;
     const mco_asc_where* where;
     const Target* out;
-    bool all;
+    What what;
   };
   static constexpr bool Plain(LayoutMode layout) { return layout == LayoutMode::NONE || layout == LayoutMode::NORMAL; }
   static void Fits(const mco_asc_where& where, const char* what, int64_t bytes, int64_t room, const char* memory) {
@@ -195,8 +259,6 @@ class Matmul {
   }
   void Restart() { block_ = -1; }
 
-  int64_t BlocksM() const { return (single_m_ + tiling_.baseM - 1) / tiling_.baseM; }
-  int64_t BlocksN() const { return (single_n_ + tiling_.baseN - 1) / tiling_.baseN; }
   bool Advance(const mco_asc_where& where) {
     Check(where);
     if (++block_ < BlocksM() * BlocksN()) return true;
@@ -215,187 +277,70 @@ class Matmul {
   void OutBlock(const mco_asc_where& where, const Target& out) {
     if (!sync && !Advance(where)) mco_asc_fault(&where, "no block is left; accepted: one call for each base block");
     if (block_ < 0) mco_asc_fault(&where, "there is no block; accepted: after an Iterate that was true");
-    Hand(where, out, false);
+    Hand(where, out, sync && summed_ && BlocksM() * BlocksN() == 1 ? What::kept : What::block);
   }
   void All(const mco_asc_where& where, const Target& out) {
     Check(where);
-    Hand(where, out, true);
+    Hand(where, out, What::all);
     Restart();
   }
-  void Hand(const mco_asc_where& where, const Target& out, bool all) {
-    Job job = {this, &where, &out, all};
+  void Hand(const mco_asc_where& where, const Target& out, What what) {
+    Job job = {this, &where, &out, what};
     mco_asc_hand(
         &where,
         [](void* at) {
           Job& j = *static_cast<Job*>(at);
-          j.self->Run(*j.where, *j.out, j.all);
+          j.self->Run(*j.where, *j.out, j.what);
         },
         &job);
   }
 
-  // On the cube core.
-  void Run(const mco_asc_where& where, const Target& out, bool all) {
-    // As they are stored: the whole matrix in GM, in UB this core's part.
-    Stored(a_, A_TYPE::format, m_, ka_, single_m_, single_k_);
-    Stored(b_, B_TYPE::format, kb_, n_, single_k_, single_n_);
-    if (out.atomic) mco_asc_atomic(&where, out.atomic, mco_asc::dtype_of<C>::value);
-    if (all) {
-      for (int64_t i = 0; i < BlocksM() * BlocksN(); ++i) Block(where, i, out);
-    } else {
-      Block(where, block_, out);
+  void CheckPartial(const mco_asc_where& where, bool sync) const {
+    if (!sync) mco_asc_fault(&where, "enPartialSum is true without sync; accepted: Iterate<true>");
+    if (BlocksM() * BlocksN() != 1) {
+      mco_asc_fault(&where,
+                    "enPartialSum is true, this core's part is %d x %d and a base block %d x %d; accepted: a part that "
+                    "is one base block",
+                    single_m_, single_n_, tiling_.baseM, tiling_.baseN);
     }
-    if (out.atomic) mco_asc_atomic(&where, 0, 0);
+    if (!summed_) mco_asc_fault(&where, "enPartialSum is true and there is no sum; accepted: after an Iterate(false)");
+    if (has_bias_) mco_asc_fault(&where, "enPartialSum is true and a bias is set; accepted: ClearBias before");
+    if (single_m_ != sum_.m || single_n_ != sum_.n || Place(0).mm != sum_.mm) {
+      mco_asc_fault(&where, "enPartialSum is true for a block of %d x %d, the sum has %lld x %lld; accepted: one shape",
+                    single_m_, single_n_, (long long)sum_.m, (long long)sum_.n);
+    }
   }
-  static void Stored(mco_asc::Source& s, CubeFormat format, int64_t rows, int64_t columns, int64_t part_rows,
-                     int64_t part_columns) {
-    s.nz = format == CubeFormat::NZ;
-    s.rows = s.gm ? rows : part_rows, s.columns = s.gm ? columns : part_columns;
-    if (s.transposed) std::swap(s.rows, s.columns);
-    if (format == CubeFormat::ND_ALIGN || (!s.gm && !s.nz)) {
-      s.columns = mco_asc::round_to(s.columns, format == CubeFormat::ND_ALIGN ? 32 / int64_t(sizeof(A)) : 1);
-    }
+  void NeedWorkspace(const mco_asc_where& where) const {
+    if (!workspace_.mco_at()) mco_asc_fault(&where, "there is no workspace; accepted: SetWorkspace before");
   }
 
-  // A tile of an operand in TSCM lies in L1 already, as load2d takes it, where whole fractals of it are there.
-  static int64_t Height(const mco_asc::Source& s) { return mco_asc::round_to(s.rows, 16); }
-  static bool InPlace(TPosition position, const mco_asc::Source& s, int64_t r, int64_t k, int64_t rows) {
-    return position == TPosition::TSCM && r + rows <= Height(s) && r % 16 == 0 && k % (32 / int64_t(sizeof(A))) == 0;
-  }
-  template <class T>
-  static LocalTensor<T> Within(const mco_asc::Source& s, int64_t r, int64_t k) {
-    const int64_t from = (k / (32 / int64_t(sizeof(T))) * Height(s) + r) * 32;
-    void* at = mco_asc::moved(s.at, from);
-    return LocalTensor<T>(at, s.home, uint32_t(s.home ? s.home->bytes / sizeof(T) : 0));
+  // Elements from one matrix of a batch to the next.
+  int64_t NextA(uint32_t stride) const { return stride ? stride : int64_t(m_) * ka_; }
+  int64_t NextB(uint32_t stride) const { return stride ? stride : int64_t(kb_) * n_; }
+  int64_t NextC(uint32_t stride) const { return stride ? stride : int64_t(m_) * nc_; }
+  void Batch(const mco_asc_where& where, Target out, uint32_t batchA, uint32_t batchB, uint32_t strideA,
+             uint32_t strideB, uint32_t strideC) {
+    if (batch_a_) batchA = uint32_t(batch_a_), batchB = uint32_t(batch_b_);
+    if (!batchA || !batchB || std::max(batchA, batchB) % std::min(batchA, batchB)) {
+      mco_asc_fault(&where, "batches of A and B are %u and %u; accepted: one a multiple of the other", batchA, batchB);
+    }
+    const mco_asc::Source a = a_, b = b_;
+    void* const c = out.place.at;
+    const uint32_t count = std::max(batchA, batchB);
+    for (uint32_t i = 0; i < count; ++i) {
+      a_.at = mco_asc::moved(a.at, i / (count / batchA) * NextA(strideA) * int64_t(sizeof(A)));
+      b_.at = mco_asc::moved(b.at, i / (count / batchB) * NextB(strideB) * int64_t(sizeof(B)));
+      out.place.at = mco_asc::moved(c, i * NextC(strideC) * int64_t(sizeof(C)));
+      Restart();
+      All(where, out);
+    }
+    a_ = a, b_ = b;
   }
 
-  void Block(const mco_asc_where& where, int64_t number, const Target& out) {
-    using mco_asc::CubeMemory;
-    using mco_asc::integer;
-    using mco_asc::issue;
-    using mco_asc::Op;
-    using mco_asc::operand;
-    using mco_asc::round_to;
-    using mco_asc::square_side;
-    using mco_asc::straight;
-    using mco_asc::tile_in;
-    using mco_asc::turned;
-    const bool first_n = tiling_.iterateOrder == 1;
-    const int64_t bm = first_n ? number / BlocksN() : number % BlocksM(),
-                  bn = first_n ? number % BlocksN() : number / BlocksM();
-    const int64_t r = bm * tiling_.baseM, c = bn * tiling_.baseN;
-    const int64_t m = std::min<int64_t>(tiling_.baseM, single_m_ - r),
-                  n = std::min<int64_t>(tiling_.baseN, single_n_ - c);
-    constexpr int64_t side = square_side<A>, c0 = 32 / int64_t(sizeof(A));
-    const int64_t mm = round_to(m, a_.transposed ? side : 16), nn = round_to(n, b_.transposed ? 16 : side);
-    CubeMemory<A> memory;
-    LocalTensor<L0cT> sum(TPosition::CO1, 0, TOTAL_L0C_SIZE / 4);
-    for (int64_t k = 0; k < single_k_; k += tiling_.baseK) {
-      const int64_t kk = std::min<int64_t>(tiling_.baseK, single_k_ - k), pitch = round_to(kk, side);
-      if (a_.transposed) {
-        tile_in(where, memory.a1, a_, k, r, kk, m, pitch, sizeof(A) == 4);
-        turned(where, memory.a2, memory.a1, kk, mm, true);
-      } else if (InPlace(A_TYPE::pos, a_, r, k, mm)) {
-        straight(where, memory.a2, Within<A>(a_, r, k), mm / 16, (kk + c0 - 1) / c0, Height(a_), false);
-      } else {
-        tile_in(where, memory.a1, a_, r, k, m, kk, mm, false);
-        straight(where, memory.a2, memory.a1, mm / 16, (kk + c0 - 1) / c0, mm, false);
-      }
-      if (b_.transposed && InPlace(B_TYPE::pos, b_, c, k, nn)) {
-        straight(where, memory.b2, Within<B>(b_, c, k), (kk + c0 - 1) / c0, nn / 16, Height(b_), true);
-      } else if (b_.transposed) {
-        tile_in(where, memory.b1, b_, c, k, n, kk, nn, false);
-        straight(where, memory.b2, memory.b1, (kk + c0 - 1) / c0, nn / 16, nn, true);
-      } else {
-        tile_in(where, memory.b1, b_, k, c, kk, n, pitch, sizeof(A) == 4);
-        turned(where, memory.b2, memory.b1, kk, nn, false);
-      }
-      if (!k && has_bias_) BiasIn(where, sum, c, n, mm, nn);
-      issue(Op::mmad, where, {operand(sum, 64), operand(memory.a2, 512), operand(memory.b2, 512)},
-            {integer(mm), integer(kk), integer(nn)}, {k || has_bias_});
-    }
-    BlockOut(where, sum, out, number, r, c, m, n, mm);
-  }
-
-  void BiasIn(const mco_asc_where& where, const LocalTensor<L0cT>& sum, int64_t c, int64_t n, int64_t mm, int64_t nn) {
-    using mco_asc::dtype_of;
-    using mco_asc::integer;
-    using mco_asc::issue;
-    using mco_asc::Op;
-    using mco_asc::operand;
-    using mco_asc::round_to;
-    if constexpr (std::is_same<V, L0cT>::value || (std::is_same<V, half>::value && std::is_same<L0cT, float>::value)) {
-      const int64_t bytes = n * int64_t(sizeof(V));
-      const LocalTensor<V> l1(TPosition::C1, TOTAL_L1_SIZE - 2048, 2048 / sizeof(V)),
-          table(TPosition::C2, 0, 1024 / sizeof(V));
-      issue(Op::data_move, where,
-            {operand(l1), bias_.from(c * int64_t(sizeof(V)), dtype_of<V>::value, int32_t(sizeof(V)))},
-            {integer(1), integer(bytes), integer(0), integer(0)});
-      issue(Op::data_move, where, {operand(table), operand(l1)},
-            {integer(1), integer(round_to(bytes, 64)), integer(0), integer(0)});
-      issue(Op::broadcast_l0c, where, {operand(sum, 64), operand(table)},
-            {integer(1), integer(nn / 16), integer(mm / 16), integer(0), integer(0)});
-    } else {
-      mco_asc_fault(&where, "the type of the bias; accepted: that of the sum (float, int32_t), or half");
-    }
-  }
-
-  static constexpr bool kWord = !std::is_same<C, L0cT>::value && (std::is_same<L0cT, int32_t>::value || sizeof(C) == 1);
-
-  void BlockOut(const mco_asc_where& where, const LocalTensor<L0cT>& sum, const Target& out, int64_t number, int64_t r,
-                int64_t c, int64_t m, int64_t n, int64_t mm) {
-    using mco_asc::dtype_of;
-    using mco_asc::integer;
-    using mco_asc::issue;
-    using mco_asc::Op;
-    using mco_asc::operand;
-    using mco_asc::round_to;
-    constexpr int64_t size = sizeof(C), block = 32 / size, width = size == 1 ? 32 : 16;
-    const bool nz = C_TYPE::format == CubeFormat::NZ;
-    int64_t at, stride, across = n;
-    if (nz) {
-      const bool part = !out.place.gm && !out.whole;
-      const int64_t height = out.sequential || part ? round_to(m, 16) : round_to(out.whole ? single_m_ : m_, 16);
-      stride = height * width * size;
-      at = out.sequential ? Before(number) : part ? 0 : c / width * height * width + r * width;
-      across = round_to(n, 16);
-    } else {
-      const int64_t pitch = out.sequential ? tiling_.baseN : out.whole ? single_n_ : out.place.gm ? nc_ : n;
-      stride = (C_TYPE::format == CubeFormat::ND_ALIGN || !out.place.gm ? round_to(pitch, block) : pitch) * size;
-      at = out.sequential              ? int64_t(number) * tiling_.baseM * tiling_.baseN
-           : out.place.gm || out.whole ? r * stride / size + c
-                                       : 0;
-      if (!out.place.gm && out.sequential) at = 0;
-    }
-    if (kWord && !has_scale_ && !has_scales_) {
-      mco_asc_fault(&where, "C needs a scale; accepted: SetQuantScalar or SetQuantVector before");
-    }
-    LocalTensor<uint64_t> words;
-    if (kWord && has_scales_) {
-      words = LocalTensor<uint64_t>(TPosition::A1, TOTAL_L1_SIZE - 8192, 512);
-      issue(Op::data_move, where, {operand(words), operand(scales_[uint64_t(c)])},
-            {integer(1), integer(n * 8), integer(0), integer(0)});
-    }
-    const bool vector = kWord && has_scales_;
-    issue(Op::l0c_matrix, where,
-          {out.place.from(at * size, dtype_of<C>::value, out.place.gm ? int32_t(size) : 32), operand(sum, 64),
-           vector ? operand(words) : operand(sum, 64)},
-          {integer(1), integer(m), integer(across), integer(mm * 16 * 4), integer(0), integer(stride), integer(0),
-           integer(int64_t(scale_))},
-          {nz ? width : 0, kWord, 0, vector});
-  }
-  // Elements of the blocks before one, written one behind the other.
-  int64_t Before(int64_t number) const {
-    return number * mco_asc::round_to(tiling_.baseM, 16) * mco_asc::round_to(tiling_.baseN, 16);
-  }
-
-  TCubeTiling tiling_{};
-  mco_asc::Source a_, b_, bias_;
-  GlobalTensor<uint64_t> scales_;
-  uint64_t scale_ = 0;
-  bool ready_ = false, has_bias_ = false, has_scale_ = false, has_scales_ = false;
-  int32_t m_ = 0, n_ = 0, ka_ = 0, kb_ = 0, nc_ = 0, single_m_ = 0, single_n_ = 0, single_k_ = 0;
+  GlobalTensor<C> workspace_;
+  bool ready_ = false, summed_ = false;
   int32_t batch_a_ = 0, batch_b_ = 0;  // of SetBatchNum
-  int64_t block_ = -1;
+  int64_t batches_ = 0;                // that GetBatchTensorC gave
 };
 
 }  // namespace AscendC

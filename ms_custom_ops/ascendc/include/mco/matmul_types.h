@@ -21,7 +21,7 @@ struct MatmulType {
   using T = TYPE;
 };
 
-// Ways to order the same product; here they all are one.
+// Ways to order the same product. Of a configuration the numbers of GetMatmulApiTiling count here, and the schedule.
 enum class BatchMode { NONE, BATCH_LESS_THAN_L1, BATCH_LARGE_THAN_L1, SINGLE_LARGE_THAN_L1 };
 enum class IterateMode : uint8_t {
   ITERATE_MODE_NORMAL = 1,
@@ -50,21 +50,48 @@ struct MatmulConfig {
   bool enableDoubleCache = false, isBiasBatch = true, enableStaticPadZeros = false, isPartialOutput = false,
        enableMixDualMaster = false, isA2B2Shared = false, isEnableChannelSplit = false, enableKdimReorderLoad = false;
 };
-template <class... A>
-constexpr MatmulConfig GetNormalConfig(A...) {
-  return MatmulConfig();
+enum class BatchOutMode { SINGLE_BATCH };
+constexpr MatmulConfig GetNormalConfig(bool intrinsicsLimit = false, bool batchLoop = false, bool isVecND2NZ = false,
+                                       BatchMode bmmMode = BatchMode::BATCH_LESS_THAN_L1, bool isMsgReuse = true,
+                                       IterateOrder iterateOrder = IterateOrder::UNDEF,
+                                       ScheduleType scheduleType = ScheduleType::INNER_PRODUCT, bool enUnitFlag = true,
+                                       bool enableMixDualMaster = false, BatchOutMode = BatchOutMode::SINGLE_BATCH) {
+  MatmulConfig config;
+  config.intrinsicsCheck = intrinsicsLimit, config.isNBatch = batchLoop, config.enVecND2NZ = isVecND2NZ;
+  config.batchMode = bmmMode, config.enableReuse = isMsgReuse, config.iterateOrder = iterateOrder;
+  config.scheduleType = scheduleType, config.enUnitFlag = enUnitFlag, config.enableMixDualMaster = enableMixDualMaster;
+  return config;
 }
-template <class... A>
-constexpr MatmulConfig GetMDLConfig(A...) {
-  return MatmulConfig();
+constexpr MatmulConfig GetMDLConfig(bool intrinsicsLimit = false, bool batchLoop = false, uint32_t doMTE2Preload = 0,
+                                    bool isVecND2NZ = false, bool isPerTensor = false, bool hasAntiQuantOffset = false,
+                                    bool enUnitFlag = false, bool isMsgReuse = true, bool enableUBReuse = true,
+                                    bool enableL1CacheUB = false, bool enableMixDualMaster = false,
+                                    bool enableKdimReorderLoad = false) {
+  MatmulConfig config;
+  config.doNorm = false, config.doMultiDataLoad = true;
+  config.intrinsicsCheck = intrinsicsLimit, config.isNBatch = batchLoop, config.doMTE2Preload = doMTE2Preload;
+  config.enVecND2NZ = isVecND2NZ, config.isPerTensor = isPerTensor, config.hasAntiQuantOffset = hasAntiQuantOffset;
+  config.enUnitFlag = enUnitFlag, config.enableReuse = isMsgReuse, config.enableUBReuse = enableUBReuse;
+  config.enableL1CacheUB = enableL1CacheUB, config.enableMixDualMaster = enableMixDualMaster;
+  config.enableKdimReorderLoad = enableKdimReorderLoad;
+  return config;
 }
-template <class... A>
-constexpr MatmulConfig GetBasicConfig(A...) {
-  return MatmulConfig();
+constexpr MatmulConfig GetBasicConfig(uint32_t basicM, uint32_t basicN, uint32_t basicK, bool intrinsicsLimit = false,
+                                      bool batchLoop = false, BatchMode bmmMode = BatchMode::BATCH_LESS_THAN_L1) {
+  MatmulConfig config = GetNormalConfig(intrinsicsLimit, batchLoop, false, bmmMode);
+  config.doNorm = false, config.doBasicBlock = true;
+  config.basicM = basicM, config.basicN = basicN, config.basicK = basicK;
+  return config;
 }
-template <class... A>
-constexpr MatmulConfig GetSpecialBasicConfig(A...) {
-  return MatmulConfig();
+constexpr MatmulConfig GetSpecialBasicConfig(uint32_t basicM, uint32_t basicN, uint32_t basicK, uint32_t singleCoreM,
+                                             uint32_t singleCoreN, uint32_t singleCoreK, uint32_t stepM, uint32_t stepN,
+                                             bool intrinsicsLimit = false, bool batchLoop = false,
+                                             BatchMode bmmMode = BatchMode::BATCH_LESS_THAN_L1) {
+  MatmulConfig config = GetBasicConfig(basicM, basicN, basicK, intrinsicsLimit, batchLoop, bmmMode);
+  config.doBasicBlock = false, config.doSpecialBasicBlock = true;
+  config.singleCoreM = singleCoreM, config.singleCoreN = singleCoreN, config.singleCoreK = singleCoreK;
+  config.stepM = stepM, config.stepN = stepN;
+  return config;
 }
 template <class... A>
 constexpr MatmulConfig GetIBShareNormConfig(A...) {
@@ -96,19 +123,48 @@ struct MatmulFuncParams {
   bool enableReuse = true, enableUBReuse = true, isPartialOutput = false, isA2B2Shared = false,
        isEnableChannelSplit = false, enableKdimReorderLoad = false;
 };
+}  // namespace AscendC
+
+namespace mco_asc {
+
+constexpr void set_part(AscendC::MatmulConfig& config, const AscendC::MatmulShapeParams& part) {
+  config.singleCoreM = part.singleCoreM, config.singleCoreN = part.singleCoreN, config.singleCoreK = part.singleCoreK;
+  config.basicM = part.basicM, config.basicN = part.basicN, config.basicK = part.basicK;
+}
+constexpr void set_part(AscendC::MatmulConfig& config, const AscendC::MatmulQuantParams& part) {
+  config.isPerTensor = part.isPerTensor, config.hasAntiQuantOffset = part.hasAntiQuantOffset;
+}
+constexpr void set_part(AscendC::MatmulConfig& config, const AscendC::MatmulBatchParams& part) {
+  config.isNBatch = part.isNBatch, config.batchMode = part.batchMode, config.isBiasBatch = part.isBiasBatch;
+}
+constexpr void set_part(AscendC::MatmulConfig& config, const AscendC::MatmulFuncParams& part) {
+  config.intrinsicsCheck = part.intrinsicsLimit, config.enVecND2NZ = part.enVecND2NZ;
+  config.enableDoubleCache = part.enableDoubleCache, config.enableL1CacheUB = part.enableL1CacheUB;
+  config.doMTE2Preload = part.doMTE2Preload, config.iterateOrder = part.iterateOrder;
+  config.scheduleType = part.scheduleType, config.enableReuse = part.enableReuse;
+  config.enableUBReuse = part.enableUBReuse, config.isPartialOutput = part.isPartialOutput;
+  config.isA2B2Shared = part.isA2B2Shared, config.isEnableChannelSplit = part.isEnableChannelSplit;
+  config.enableKdimReorderLoad = part.enableKdimReorderLoad;
+}
+template <class P>
+constexpr bool is_part =
+    std::is_same<P, AscendC::MatmulShapeParams>::value || std::is_same<P, AscendC::MatmulQuantParams>::value ||
+    std::is_same<P, AscendC::MatmulBatchParams>::value || std::is_same<P, AscendC::MatmulFuncParams>::value;
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
 template <MatmulConfigMode mode, class... A>
-constexpr MatmulConfig GetMMConfig(A&&...) {
-  constexpr auto part = [](auto* p) {
-    using P = std::remove_cv_t<std::remove_pointer_t<decltype(p)>>;
-    return std::is_same<P, MatmulShapeParams>::value || std::is_same<P, MatmulQuantParams>::value ||
-           std::is_same<P, MatmulBatchParams>::value || std::is_same<P, MatmulFuncParams>::value;
-  };
-  static_assert((part(static_cast<std::decay_t<A>*>(nullptr)) && ...),
+constexpr MatmulConfig GetMMConfig(A&&... parts) {
+  static_assert((mco_asc::is_part<std::decay_t<A>> && ...),
                 "AscendC::GetMMConfig: a part is not accepted; accepted: MatmulShapeParams, MatmulQuantParams, "
                 "MatmulBatchParams, MatmulFuncParams");
-  return MatmulConfig();
+  MatmulConfig config = mode == MatmulConfigMode::CONFIG_NORM ? GetNormalConfig() : GetMDLConfig();
+  (mco_asc::set_part(config, parts), ...);
+  return config;
 }
-inline constexpr MatmulConfig CFG_NORM{}, CFG_MDL{}, CFG_IBSHARE_NORM{}, MM_CFG_BB{};
+inline constexpr MatmulConfig CFG_NORM = GetNormalConfig(), CFG_MDL = GetMDLConfig(), CFG_IBSHARE_NORM{}, MM_CFG_BB{};
 
 template <void (*OUT)(const LocalTensor<int8_t>&, uint8_t*, const LocalTensor<uint8_t>&, uint32_t) = nullptr,
           void (*A1)(const LocalTensor<int8_t>&, const void*, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t,

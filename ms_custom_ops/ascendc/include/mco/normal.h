@@ -208,7 +208,33 @@ inline void SoftmaxFlashV2(const LocalTensor<T>& dst, const LocalTensor<S>& expS
       dst, expSum, max, src, expMax, inExpSum, inMax, LocalTensor<uint8_t>(), tiling, shape, where);
 }
 
-// Over the last axis of [B, S, H]; the variance is the biased one.
+}  // namespace AscendC
+
+namespace mco_asc {
+
+struct Moments {
+  double mean, variance;  // the biased one
+};
+// Of one row; without gamma or beta where they are null.
+template <class T, class U>
+inline Moments layer_norm_row(T* to, const T* row, const U* gamma, const U* beta, int64_t n, double epsilon) {
+  const double m = row_sum(row, n) / double(n);
+  double v = 0;
+  for (int64_t i = 0; i < n; ++i) v += (double(row[i]) - m) * (double(row[i]) - m);
+  v /= double(n);
+  const double scale = 1 / std::sqrt(v + epsilon);
+  for (int64_t i = 0; i < n; ++i) {
+    const double normal = (double(row[i]) - m) * scale;
+    to[i] = T(normal * (gamma ? double(gamma[i]) : 1) + (beta ? double(beta[i]) : 0));
+  }
+  return {m, v};
+}
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
+// Over the last axis of [B, S, H].
 template <class T, bool isReuseSource = false>
 inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, const LocalTensor<T>& variance,
                       const LocalTensor<T>& x, const LocalTensor<T>& gamma, const LocalTensor<T>& beta,
@@ -225,15 +251,7 @@ inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, con
   T* means = mco_asc::array(mean, rows, MCO_ASC_WRITE, "LayerNorm", where);
   T* variances = mco_asc::array(variance, rows, MCO_ASC_WRITE, "LayerNorm", where);
   for (int64_t r = 0; r < rows; ++r) {
-    const T* row = from + r * h;
-    const double m = mco_asc::row_sum(row, columns) / double(columns);
-    double v = 0;
-    for (int64_t i = 0; i < columns; ++i) v += (double(row[i]) - m) * (double(row[i]) - m);
-    v /= double(columns);
-    const double scale = 1 / std::sqrt(v + double(epsilon));
-    for (int64_t i = 0; i < columns; ++i) {
-      to[r * h + i] = T((double(row[i]) - m) * scale * double(g[i]) + double(b[i]));
-    }
+    const auto [m, v] = mco_asc::layer_norm_row(to + r * h, from + r * h, g, b, columns, double(epsilon));
     means[r] = T(m);
     variances[r] = T(v);
   }
@@ -249,6 +267,47 @@ inline void LayerNorm(const LocalTensor<T>& out, const LocalTensor<T>& mean, con
                       const LocalTensor<T>& x, const LocalTensor<T>& gamma, const LocalTensor<T>& beta,
                       const Rest&... rest) {
   LayerNorm<T, isReuseSource>(out, mean, variance, x, gamma, beta, rest...);
+}
+
+// Over the last axis of [A, R], with means and reciprocals of standard deviations in float. Rows lie
+// rLengthWithPadding elements apart.
+struct LayerNormPara {
+  uint32_t aLength = 0, rLength = 0, rLengthWithPadding = 0;
+};
+struct LayerNormConfig {
+  bool isNoBeta = false, isNoGamma = false, isOnlyOutput = false;
+};
+inline constexpr LayerNormConfig LNCFG_NORM{}, LNCFG_NOBETA{true, false, false}, LNCFG_NOGAMMA{false, true, false};
+template <class U, class T, bool isReuseSource = false, const LayerNormConfig& config = LNCFG_NORM>
+inline void LayerNorm(const LocalTensor<T>& output, const LocalTensor<float>& mean, const LocalTensor<float>& rstd,
+                      const LocalTensor<T>& x, const LocalTensor<U>& gamma, const LocalTensor<U>& beta,
+                      const LocalTensor<uint8_t>&, const float epsilon, const LayerNormPara& para,
+                      const LayerNormSeparateTiling&, mco_asc::Where where = mco_asc::Where::here()) {
+  MCO_ASC_NEED(LayerNorm, half, float, bfloat16_t);
+  const int64_t rows = para.aLength, columns = para.rLength;
+  const int64_t pitch = para.rLengthWithPadding ? para.rLengthWithPadding : columns;
+  const mco_asc::RowByRow seen({rows, pitch, columns});
+  const T* from = mco_asc::array(x, rows * pitch, 0, "LayerNorm", where);
+  const U* g = config.isNoGamma ? nullptr : mco_asc::array(gamma, columns, 0, "LayerNorm", where);
+  const U* b = config.isNoBeta ? nullptr : mco_asc::array(beta, columns, 0, "LayerNorm", where);
+  T* to = mco_asc::array(output, rows * pitch, MCO_ASC_WRITE, "LayerNorm", where);
+  float *means = nullptr, *reciprocals = nullptr;
+  if (!config.isOnlyOutput) {
+    means = mco_asc::array(mean, rows, MCO_ASC_WRITE, "LayerNorm", where);
+    reciprocals = mco_asc::array(rstd, rows, MCO_ASC_WRITE, "LayerNorm", where);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    const auto [m, v] = mco_asc::layer_norm_row(to + r * pitch, from + r * pitch, g, b, columns, double(epsilon));
+    if (means) means[r] = float(m), reciprocals[r] = float(1 / std::sqrt(v + double(epsilon)));
+  }
+}
+template <class U, class T, bool isReuseSource = false, const LayerNormConfig& config = LNCFG_NORM>
+inline void LayerNorm(const LocalTensor<T>& output, const LocalTensor<float>& mean, const LocalTensor<float>& rstd,
+                      const LocalTensor<T>& x, const LocalTensor<U>& gamma, const LocalTensor<U>& beta,
+                      const float epsilon, const LayerNormPara& para, const LayerNormSeparateTiling& tiling,
+                      mco_asc::Where where = mco_asc::Where::here()) {
+  LayerNorm<U, T, isReuseSource, config>(output, mean, rstd, x, gamma, beta, LocalTensor<uint8_t>(), epsilon, para,
+                                         tiling, where);
 }
 
 template <class T, bool isBasicBlock = false>

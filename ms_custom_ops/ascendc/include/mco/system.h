@@ -48,6 +48,8 @@ inline int64_t GetTaskRatio() {
   return core->is_cube || !core->ratio ? 1 : core->ratio;
 }
 inline int64_t GetTaskRation() { return GetTaskRatio(); }  // as older kernels spell it
+// 220 or 200 where it is printed as a hexadecimal number.
+inline void GetArchVersion(uint32_t& coreVersion) { coreVersion = __NPU_ARCH__ == 2201 ? 0x220 : 0x200; }
 inline int64_t GetSystemCycle() { return mco_asc_cycles(); }
 inline uint16_t GetDataBlockSizeInBytes() { return 32; }
 inline constexpr uint32_t GetVecLen() { return 256; }

@@ -181,6 +181,15 @@ inline void GetLayerNormNDTilingInfo(const ge::Shape& shape, uint32_t size, uint
                                      optiling::LayerNormTiling& tiling) {
   GetNormNDTilingInfo(shape, shape, size, type_size, reuse, tiling);
 }
+// Of [A, R], with means and reciprocals of standard deviations.
+inline void GetLayerNormMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool, bool, uint32_t& max,
+                                      uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::Columns(shape) * type_size;
+}
+inline void GetLayerNormNDTilingInfo(const ge::Shape& shape, uint32_t, uint32_t, bool, bool,
+                                     optiling::LayerNormSeparateTiling& tiling) {
+  tiling.set_aLength(mco_host_detail::Rows(shape)), tiling.set_rLength(mco_host_detail::Columns(shape));
+}
 inline bool GetRmsNormTilingInfo(const ge::Shape& shape, const ge::Shape& original, uint32_t size, uint32_t type_size,
                                  optiling::RmsNormTiling& tiling, bool reuse = false) {
   return GetNormNDTilingInfo(shape, original, size, type_size, reuse, tiling);
