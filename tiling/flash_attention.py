@@ -25,6 +25,8 @@ _WUKONG_BLOCK = 64
 _WUKONG_SINGLE_KV = 77
 _SIDES = (128, 64, 32, 16)
 _TUNED_SIDES = range(16, 129, 16)
+_MOST_WEIGHED = 4096
+"""Tasks up to which a core's work is added up; where a core has more of them it evens out."""
 _F32_LANES = VECTOR_REPEAT_BYTES // 4
 BuffersOf = Callable[["AttentionProblem", int, int], tuple[BufferSpec, ...]]
 
@@ -343,7 +345,8 @@ def _choose(p: AttentionProblem, soc: Soc, strategy: str, buffers_of: BuffersOf)
 
 
 def plan_forward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> AttentionPlan:
-    """Plan of the forward kernel: one task per (batch, query head, query block).
+    """Plan of the forward kernel: one task per (batch, query head, query block). Where tasks are dealt, the last blocks
+    of all heads come first.
 
     Raises BudgetError when a named strategy does not fit the chip, TilingError for an unknown strategy.
     """
@@ -353,7 +356,19 @@ def plan_forward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> Atten
     ahead = p.kv_len >= 2 * bc and bc >= 2 * CUBE_BLOCK and fits(buffers, soc)
     if not ahead:
         buffers = forward_buffers(p, br, bc)
-    return AttentionPlan(p, soc, br, bc, buffers, CoreSplit(tasks, soc.core_count), ahead)
+    return AttentionPlan(p, soc, br, bc, buffers, _forward_split(p, soc, tasks), ahead)
+
+
+def _forward_split(p: AttentionProblem, soc: Soc, tasks: int) -> CoreSplit:
+    """Tasks of a head stay together, unless later query blocks see more keys and a core would have more of them."""
+    together = CoreSplit(tasks, soc.core_count)
+    uneven = p.upper_tokens is not None and p.lower_tokens is None and not p.has_row_bounds
+    if not uneven or tasks > _MOST_WEIGHED:
+        return together
+    dealt, heads = replace(together, dealt=True), p.batch * p.q_heads
+    blocks = tasks // heads
+    heaviest = together.heaviest(lambda task: task % blocks + 1)
+    return dealt if dealt.heaviest(lambda task: blocks - task // heads) < heaviest else together
 
 
 def plan_backward(p: AttentionProblem, soc: Soc, strategy: str = "auto") -> AttentionPlan:

@@ -95,8 +95,13 @@ class Kernel:
         """What every core does once, after its tasks."""
 
     def each_task(self, body: Callable[[Any], None], total: int) -> None:
-        """``body(index)`` for the core's contiguous share of ``total`` equal tasks; ``index`` is held in a register."""
-        quotient, remainder = divmod(total, self.plan.split.block_num)
+        """``body(index)`` for the core's share of ``total`` tasks, contiguous or dealt as the plan's split says;
+        ``index`` is held in a register."""
+        blocks = self.plan.split.block_num
+        quotient, remainder = divmod(total, blocks)
+        if self.plan.split.dealt:
+            self._each_dealt(body, quotient, remainder)
+            return
         first = self.scalar.hold(self.core * quotient + self.scalar.minimum(self.core, remainder))
         count = self.tik.Scalar("int64", init_value=quotient)
         if remainder:
@@ -104,6 +109,17 @@ class Kernel:
                 count.set_as(quotient + 1)
         with self.tik.for_range(0, count) as turn:
             body(self.scalar.hold(first + turn))
+
+    def _each_dealt(self, body: Callable[[Any], None], quotient: int, remainder: int) -> None:
+        blocks = self.plan.split.block_num
+        back = self.scalar.hold(blocks - 1 - self.core)
+        count = self.tik.Scalar("int64", init_value=quotient)
+        if remainder:
+            with self.tik.if_scope((back if quotient % 2 else self.core) < remainder):
+                count.set_as(quotient + 1)
+        with self.tik.for_range(0, count) as turn:
+            place = self.scalar.hold(self.core + turn % 2 * (back - self.core))
+            body(self.scalar.hold(turn * blocks + place))
 
 
 class _GlobalTensors(dict[str, Any]):

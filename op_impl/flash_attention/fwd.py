@@ -34,8 +34,13 @@ class FlashAttentionForward(AttentionKernel):
 
     def task(self, index: Any) -> None:
         plan, p = self.plan, self.problem
-        block = self.scalar.hold(index % plan.q_blocks)
-        flat = self.scalar.hold(index // plan.q_blocks)
+        if plan.split.dealt:  # by blocks, the one that sees most keys first
+            heads = p.batch * p.q_heads
+            block = self.scalar.hold(plan.q_blocks - 1 - index // heads)
+            flat = self.scalar.hold(index % heads)
+        else:
+            block = self.scalar.hold(index % plan.q_blocks)
+            flat = self.scalar.hold(index // plan.q_blocks)
         head = Head(self, self.scalar.hold(flat // p.q_heads), self.scalar.hold(flat % p.q_heads))
         if plan.q_full:
             with self.tik.if_scope(block < plan.q_full):

@@ -58,6 +58,8 @@ CASES = [
     Case(200, 300, 64, "causal", strategy="sparse"),
     Case(100, 77, 40, "none", strategy="wukong"),
     Case(130, 200, 64, "causal", strategy="xunfei"),
+    Case(300, 300, 16, "causal", batch=3, n1=9, n2=3, strategy="wukong"),  # tasks are dealt in several turns
+    Case(129, 190, 16, "causal,lengths", batch=4, n1=9, n2=9, strategy="wukong"),
 ]
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +55,30 @@ def test_split_covers_every_task_once(total: int, cores: int) -> None:
     split = CoreSplit(total, cores)
     sizes = [split.quotient + (c < split.remainder) for c in range(split.block_num)]
     assert sum(sizes) == total and max(sizes) - min(sizes) <= 1
+    assert [task for c in range(split.block_num) for task in split.tasks(c)] == list(range(total))
+    dealt = CoreSplit(total, cores, dealt=True)
+    assert sorted(task for c in range(dealt.block_num) for task in dealt.tasks(c)) == list(range(total))
+    assert {len(dealt.tasks(c)) for c in range(dealt.block_num)} == set(sizes)
+
+
+@settings(deadline=None)
+@given(heads=st.integers(1, 40), length=st.integers(129, 5000), soc=st.sampled_from(SOCS))
+def test_cores_of_a_causal_plan_see_about_as_many_keys(heads: int, length: int, soc: str) -> None:
+    """Where tasks are dealt no core has more than another one but for the keys of one task, and less than it would have
+    with the tasks of heads together."""
+    p = problem(q_heads=heads, kv_heads=heads, q_len=length, kv_len=length, sparse_mode=3)
+    plan = plan_forward(p, get_soc(soc))
+    blocks, together = plan.q_blocks, CoreSplit(plan.split.total, plan.split.cores)
+    dealt = replace(together, dealt=True)
+    one, other = together.heaviest(lambda t: t % blocks + 1), dealt.heaviest(lambda t: blocks - t // heads)
+    assert plan.split == (dealt if other < one else together)
+    work = [sum(blocks - task // heads for task in dealt.tasks(c)) for c in range(dealt.block_num)]
+    assert max(work) - min(work) <= blocks
+
+
+@pytest.mark.parametrize("way", [{}, {"sparse_mode": 4, "pre_tokens": 64, "next_tokens": 0}, {"has_row_bounds": True}])
+def test_tasks_that_weigh_the_same_are_not_dealt(way: dict) -> None:
+    assert not plan_forward(problem(**way), get_soc("Ascend910B1")).split.dealt
 
 
 @pytest.mark.parametrize(
