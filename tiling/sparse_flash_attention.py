@@ -63,8 +63,18 @@ def _inputs(p: SparseProblem, m: int) -> list[BufferSpec]:
     return out
 
 
-def forward_buffers(p: SparseProblem, m: int, depth: int, width: int) -> tuple[BufferSpec, ...]:
-    """On-chip buffers of the forward kernel for ``m`` heads."""
+def forward_buffers(p: SparseProblem, soc: Soc, m: int, depth: int, width: int) -> tuple[BufferSpec, ...]:
+    """On-chip buffers of the forward kernel for ``m`` heads: as many columns of the output and of the weights are cast
+    at once as fit."""
+    as_scores = min(p.value_dim, p.columns * DTYPE_BYTES["float32"] // DTYPE_BYTES[p.dtype])  # in the room of theirs
+    casts = [(weights, out) for weights in _halved(p.columns) for out in (p.value_dim, as_scores)]
+    choices = [_forward_buffers(p, m, depth, width, *cast) for cast in casts]
+    return next((buffers for buffers in choices if fits(buffers, soc)), choices[-1])
+
+
+def _forward_buffers(
+    p: SparseProblem, m: int, depth: int, width: int, cast: int, cast_out: int
+) -> tuple[BufferSpec, ...]:
     n, t, dv = p.columns, p.dtype, p.value_dim
     return (
         *gather_buffers(p),
@@ -73,9 +83,9 @@ def forward_buffers(p: SparseProblem, m: int, depth: int, width: int) -> tuple[B
         BufferSpec("ones", "ub", "float32", m),
         BufferSpec("out", "ub", "float32", m * dv),
         BufferSpec("scores", "ub", "float32", m * n, "scores"),
-        BufferSpec("probs", "ub", t, m * n, "scores"),
+        BufferSpec("probs", "ub", t, m * cast, "scores"),
         BufferSpec("product", "ub", "float32", m * width, "product"),
-        BufferSpec("out_cast", "ub", t, m * dv, "finish"),
+        BufferSpec("out_cast", "ub", t, m * cast_out, "finish"),
         BufferSpec("p", "l1", t, m * n),
         BufferSpec("left", "l0a", t, m * depth, "scores"),
         BufferSpec("right", "l0b", t, n * depth, "scores"),
@@ -167,7 +177,7 @@ def _forward_choices(p: SparseProblem, soc: Soc) -> Iterator[dict[str, int]]:
     for m in _heads(p):
         depth, width = _cube_chunks(p, soc, m)
         for w in _halved(width):
-            if depth and fits(forward_buffers(p, m, depth, w), soc):
+            if depth and fits(forward_buffers(p, soc, m, depth, w), soc):
                 yield {"head_rows": m, "depth_chunk": depth, "value_chunk": w}
 
 
@@ -176,7 +186,7 @@ def plan_forward(p: SparseProblem, soc: Soc) -> SparsePlan:
     op = "sparse_flash_attention"
 
     def buffers_of(head_rows: int, depth_chunk: int, value_chunk: int) -> tuple[BufferSpec, ...]:
-        return forward_buffers(p, head_rows, depth_chunk, value_chunk)
+        return forward_buffers(p, soc, head_rows, depth_chunk, value_chunk)
 
     found = tuned_choice(op, p, soc, lambda: list(_forward_choices(p, soc)), buffers_of)
     choice = found or next(_forward_choices(p, soc), None)

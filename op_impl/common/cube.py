@@ -90,10 +90,10 @@ class CubeUnit:
         self.send(dst, src, elements)
         self.receive(dst, elements)
 
-    def send(self, dst: Tile, src: Tile, elements: int) -> None:
-        """The first half of to_l1, all that the vector unit has to do with it."""
+    def send(self, dst: Tile, src: Tile, elements: int, at: int = 0) -> None:
+        """The first half of to_l1, all that the vector unit has to do with it; to element ``at`` on."""
         blocks = elements * DTYPE_BYTES[src.dtype] // BLOCK_BYTES
-        self._tik.data_move((self._half if self._soc.split_core else dst)[0], src[0], 0, 1, blocks, 0, 0)
+        self._tik.data_move((self._half if self._soc.split_core else dst)[at], src[0], 0, 1, blocks, 0, 0)
 
     def receive(self, dst: Tile, elements: int) -> None:
         """The second half of to_l1, which takes a turn in the queue of what comes from GM."""

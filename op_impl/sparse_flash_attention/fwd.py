@@ -107,7 +107,9 @@ class SparseFlashAttentionForward(SparseKernel):
             self.vector.muls(b["scores"], b["scores"], p.scale_value, rows * columns)
             self.mask_columns(b["scores"], rows)
             self._softmax(rows, columns)
-            cube.send(b["p"], b["probs"], rows * columns)
+            for at, width in chunks(columns, self.plan.elements("probs") // self.plan.head_rows):
+                self.vector.convert(b["probs"], b["scores"].shift(at * rows), rows * width, round_mode_to(p.dtype))
+                cube.send(b["p"], b["probs"], rows * width, at * rows)
 
     def _product(self, rows: int) -> None:
         """The weighted values of a tile, added to ``out``."""
@@ -126,7 +128,7 @@ class SparseFlashAttentionForward(SparseKernel):
                 self.vector.add(out, out, b["product"], rows * width)
 
     def _softmax(self, rows: int, columns: int) -> None:
-        """scores -> probs in the input dtype; updates maximum (``row_a``, ``max_lanes``) and ``sum_lanes``; ``factor``
+        """scores -> weights; updates maximum (``row_a``, ``max_lanes``) and ``sum_lanes``; ``factor``
         is what older sums and outputs shrink by."""
         b, v, t = self.buffers, self.vector, self.tik
         scores, lanes = b["scores"], rows * CUBE_BLOCK
@@ -141,7 +143,6 @@ class SparseFlashAttentionForward(SparseKernel):
         v.exp(scores, scores, rows * columns)
         v.mul(b["sum_lanes"], b["sum_lanes"], b["factor"], lanes)
         self.fold_slices(t.vec_add, b["sum_lanes"], scores, rows, columns)
-        v.convert(b["probs"], scores, rows * columns, round_mode_to(self.problem.dtype))
 
     def _finish(self, row: Any, kv_head: Any, head: Any, first: int, heads: int) -> None:
         """Normalise, and store output and statistics of the tile's heads."""
@@ -159,8 +160,9 @@ class SparseFlashAttentionForward(SparseKernel):
         self.rows.spread(b["factor"], b["row_c"], rows)
         self.by_rows(self.tik.vec_mul, b["out"], b["factor"], rows, p.value_dim)
         with b.phase("finish"):
-            v.convert(b["out_cast"], b["out"], rows * p.value_dim, round_mode_to(p.dtype))
-            self.store_heads("attention_out", row, head, heads, p.value_dim, 0, b["out_cast"], p.value_dim)
+            for column, width in chunks(p.value_dim, self.plan.elements("out_cast") // self.plan.head_rows):
+                v.convert(b["out_cast"], b["out"].shift(column * rows), rows * width, round_mode_to(p.dtype))
+                self.store_heads("attention_out", row, head, heads, p.value_dim, column, b["out_cast"], width)
 
 
 def sparse_flash_attention(call: KernelCall) -> Any:

@@ -60,6 +60,7 @@ CASES = [
     Case(s1=2, s2=140, n1=128, k=64, d=64, rope=16),
     Case(s1=2, s2=140, n1=128, k=64, d=512, rope=64, merged=True),
     Case(s1=2, s2=140, n1=80, k=64, d=512, rope=0),
+    Case(s1=2, s2=300, n1=63, k=256, d=512, rope=64, mode=0, full_rows=True, sinks=True),
     Case(batch=3, q_lengths=(5, 0, 3), kv_lengths=(40, 9, 1), sinks=True, statistics=True),
     Case(packed=True, s1=9, s2=60, n1=80, q_lengths=(3, 3, 8), kv_lengths=(20, 30, 55), block=4, k=7, statistics=True),
 ]
@@ -343,6 +344,14 @@ def test_plans_fit_at_the_documented_sizes(soc: str, heads: int, merged: bool) -
         for plan in (plan_forward(p, chip), plan_backward(p, chip, False)):
             assert all(peak_bytes(plan.buffers, scope) <= size for scope, size in chip.scope_bytes.items())
             assert sum(count for _, count in plan.head_tiles) == heads
+
+
+@pytest.mark.parametrize("soc", SOCS)
+@pytest.mark.parametrize("heads", (33, 64))
+def test_up_to_64_heads_share_what_is_gathered(soc: str, heads: int) -> None:
+    """Where the weights of 128 tokens have no room beside their scores, they are cast in parts."""
+    p = SparseProblem(1, 64, 64, 2048, 2048, heads, 1, 512, 512, 64, 2048, "float16", 0.1, 1, False, 3)
+    assert plan_forward(p, get_soc(soc)).head_tiles == [(0, heads)]
 
 
 def test_no_plan_is_an_error_with_the_buffers() -> None:
