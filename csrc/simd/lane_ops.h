@@ -140,6 +140,48 @@ MCO_INLINE void run_dense(uint8_t* d, const uint8_t* a, const uint8_t* b, int64_
   if (many < n) run_span<Tr, Op>(d + at, a + at, b + at, n - many, s, j.saturate, Shift<Tr>(j.iscalar));
 }
 
+// Whole blocks one after the other, for which a source has one block: it fills both halves of a register.
+template <class Tr, class Op>
+struct OneForAll {
+  MCO_INLINE bool run(const LaneJob&) { return false; }
+};
+#if MCO_W == 16
+template <class Op>
+struct OneForAll<Float32<8>, Op> {
+  typedef Float32<16> Wide;
+  typedef typename Wide::v v;
+
+  template <bool First>
+  MCO_INLINE void walk(const LaneJob& j) {
+    const v s = Arith<Wide>::scalar(j);
+    const Shift<Wide> sh(j.iscalar);
+    const int64_t end = j.blocks * kBlockBytes;
+    uint8_t* d = j.dst;
+    const uint8_t *one = First ? j.s0 : j.s1, *many = First ? j.s1 : j.s0;
+    const int64_t one_rep = First ? j.s0_rep : j.s1_rep, many_rep = First ? j.s1_rep : j.s0_rep;
+    for (int64_t r = 0; r < j.repeats; ++r, d += j.dst_rep, one += one_rep, many += many_rep) {
+      const v x = (v)_mm512_broadcast_f32x8((__m256)Float32<8>::load(one));
+      for (int64_t at = 0; at < end; at += 2 * kBlockBytes) {
+        const v y = Wide::load(many + at), old = Op::kDst ? Wide::load(d + at) : v{};
+        Wide::store(d + at, Op::template run<Wide>(old, First ? x : y, First ? y : x, s, j.saturate, sh), j.saturate);
+      }
+    }
+  }
+  // The block is read before its repeat is written: no place of dst lies in it, unless in the gaps between repeats.
+  MCO_INLINE bool run(const LaneJob& j) {
+    if (Op::kSources != 2 || j.tail || j.blocks % 2 || j.dst_blk != kBlockBytes) return false;
+    if (j.s0_blk == 0 && j.s1_blk == kBlockBytes) {
+      walk<true>(j);
+    } else if (j.s1_blk == 0 && j.s0_blk == kBlockBytes) {
+      walk<false>(j);
+    } else {
+      return false;
+    }
+    return true;
+  }
+};
+#endif
+
 template <class Tr, class Op>
 static void lane(const LaneJob& job) {
   const LaneJob j = job;  // stores through byte pointers do not reach it
@@ -157,6 +199,7 @@ static void lane(const LaneJob& job) {
     }
     return;
   }
+  if (OneForAll<Tr, Op>::run(j)) return;
   const typename Tr::v s = Arith<Tr>::scalar(j);
   const bool sat = j.saturate;
   const Shift<Tr> sh(j.iscalar);
