@@ -14,6 +14,7 @@
 #include "asc_site.h"
 #include "checker.h"
 #include "core.h"
+#include "few.h"
 #include "gm_order.h"
 #include "timer.h"
 
@@ -43,9 +44,9 @@ struct Queue {
   mco_asc_pipe* pipe = nullptr;
   int position = 0, depth = 0;  // depth -1: a buffer without queue
   int64_t block_bytes = 0;
-  std::vector<Home*> blocks;
+  Few<Home*, 2> blocks;
   size_t next = 0;  // to try first
-  std::vector<Home*> waiting;
+  Few<Home*, 2> waiting;
   Place made;
   int producer = 1, consumer = 1;  // the pipes that its flags order
   // Of a pool: what its buffers have taken, and they.
@@ -80,9 +81,12 @@ struct Home : mco_asc_home {
 class Homes {
  public:
   Home& add() {
-    if (size_ % kChunk == 0) chunks_.push_back(std::make_unique<Home[]>(kChunk));
-    return (*this)[size_++];
+    if (size_ == chunks_.size() * kChunk) chunks_.push_back(std::make_unique<Home[]>(kChunk));
+    Home& home = (*this)[size_++];
+    home = Home();
+    return home;
   }
+  void restart() { size_ = 0; }  // for the next core
   size_t size() const { return size_; }
   Home& operator[](size_t i) { return chunks_[i / kChunk][i % kChunk]; }
 
@@ -125,6 +129,7 @@ struct Seat {
   int64_t attrs[kMostOperands];
   std::unique_ptr<Core> core;
   Sites sites;                    // of calls that it issued
+  Homes homes;                    // of one core after the other
   int64_t touched[kScopes] = {};  // bytes of its memories that may hold something
 };
 
@@ -193,7 +198,8 @@ class AscCore {
   uint64_t mask[2] = {~uint64_t(0), ~uint64_t(0)};
 
   std::vector<std::unique_ptr<mco_asc_pipe>> pipes;
-  Homes homes;
+  Homes own_homes;  // of a core that is looked at: what it had is named when it has ended
+  Homes* homes = &own_homes;
   std::vector<std::unique_ptr<uint8_t[]>> kept;
   Home* scratch = nullptr;
   int64_t touched[kScopes] = {};  // bytes of each memory that its buffers reach
@@ -213,7 +219,7 @@ class AscCore {
   // How often each of the peers has set a flag that was not waited for, and how many of them have not; under the lock
   // of the launch. Empty until the first does.
   struct CrossFlag {
-    std::vector<int> set;
+    Few<int, 2> set;
     int missing = 0;
     bool ready() const { return !set.empty() && !missing; }
     int raise(int who) {

@@ -156,6 +156,7 @@ void note(Site& site, const OpInfo& op, const AscCore& core, const mco_asc_call&
       call.args + call.attrs <= Site::kWords && call.operands <= Site::kOperands && call.repeat == int32_t(call.repeat);
   site.head = fits ? head_of(call) : Site::kNobody;
   if (!fits) return;
+  site.op = &op;
   site.call_floats = call.floats;
   site.bits[0] = call.bits[0];
   site.bits[1] = call.bits[1];
@@ -266,7 +267,7 @@ void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* opera
   Site& site = site_of(core, call, args, attrs, again);
   if (!again) return issue_new(core, call, operands, args, attrs, &site);
   core.seat->sites.foresee(site, *core.core);
-  const OpInfo& op = *op_at(call.op);
+  const OpInfo& op = *site.op;
   locate(core, call, op, operands);
   if (site.places != places_of(core.seat->places, call.operands)) {
     return issue_new(core, call, operands, args, attrs, &site);

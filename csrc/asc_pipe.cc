@@ -292,8 +292,8 @@ const mco_asc_home* mco_asc_dequeue(const mco_asc_where* where, mco_asc_queue* q
   Queue& q = need(core, *where, queue);
   if (q.waiting.empty())
     core.fail(*where, mco::Fault::QueueMisuse, "the " + q.name() + " is empty; accepted: one EnQue before each DeQue");
-  Home* block = q.waiting.front();
-  q.waiting.erase(q.waiting.begin());  // few wait at a time
+  Home* block = q.waiting[0];
+  q.waiting.pop_front();  // few wait at a time
   block->state = Home::kTaken;
   block->since = Place(*where);
   if (core.checker) {

@@ -79,11 +79,14 @@ void Launch::make_cores() {
     if (std::strcmp(spec.memory[i].name, "workspace") == 0) workspace = spec.memory[i].data;
   }
   const int cubes = cores_of_block(true), vectors = cores_of_block(false);
+  const size_t count = size_t(std::max(spec.blocks, 0)) * size_t(cubes + vectors);
+  cores.reserve(count);
+  cores_memory.reset(::operator new(count * sizeof(AscCore)));
   for (int block = 0; block < spec.blocks; ++block) {
     for (int sub = 0; sub < cubes + vectors; ++sub) {
       const bool cube = sub < cubes;
       const int number = int(cores.size());
-      cores.push_back(std::make_unique<AscCore>(*this, number, cube));
+      cores.emplace_back(new (static_cast<AscCore*>(cores_memory.get()) + number) AscCore(*this, number, cube));
       mco_asc_core& info = cores.back()->info;
       info.sub = cube ? 0 : sub - cubes;
       info.subs = cube ? 1 : vectors;
@@ -158,6 +161,9 @@ void Launch::run() {
   const FaultHandlers handlers;
   const TimeLimit limit(*this);
   ThreadPool::instance().run(helpers_, [this] { work(); }, [this] { watch.look(); });
+  if (!checked && !timed && error_core_ == INT32_MAX) {
+    for (const bool cube : {false, true}) give_seats(seat_kind(cube), std::move(left_[cube]));
+  }
   if (!checked) {
     if (error_core_ != INT32_MAX) throw Error(error_);
     return;

@@ -65,7 +65,15 @@ class Launch {
 
   std::mutex mutex;
   std::condition_variable changed;
-  std::vector<std::unique_ptr<AscCore>> cores;
+  // Cores lie one behind the other in memory of their own.
+  struct Destroy {
+    void operator()(AscCore* core) const { core->~AscCore(); }
+  };
+  struct Release {
+    void operator()(void* memory) const { ::operator delete(memory); }
+  };
+  std::unique_ptr<void, Release> cores_memory;
+  std::vector<std::unique_ptr<AscCore, Destroy>> cores;
   std::vector<int> members[3];  // cores by MCO_ASC_ALL_*
 
   // Barriers: those that have arrived in this round, by who takes part.
@@ -113,7 +121,8 @@ class Launch {
   size_t taken_ = 0, started_ = 0;         // cores that are some thread's, and those that have begun
   int running_ = 0;
   std::vector<Worker*> workers_;
-  int helpers_ = 0;  // threads beside the caller's
+  std::vector<std::unique_ptr<Seat>> left_[2];  // of threads that are through: a kernel may name what lies there
+  int helpers_ = 0;                             // threads beside the caller's
   std::atomic<int> error_core_{INT32_MAX};
   std::string error_;
   bool stuck_ = false;  // the error is that no core can go on

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which core a thread of a launch runs next, and what becomes of it when it comes back.
 #include <algorithm>
+#include <iterator>
 
 #include "asc_run.h"
 #include "fpenv.h"
@@ -33,6 +34,10 @@ void Launch::begin(Worker& w, AscCore& core) {
   const bool observed = engine->observed();
   if (!fresh || observed) engine->reset(core.number, observed ? nullptr : core.seat->touched);
   std::fill(core.seat->touched, core.seat->touched + kScopes, 0);
+  if (!observed) {
+    core.homes = &core.seat->homes;
+    core.homes->restart();
+  }
   core.core = engine.get();
   if (checked) core.checker = static_cast<Checker*>(engine->observer());
   if (timed) {
@@ -228,8 +233,9 @@ void Launch::work() {
     changed.notify_all();
   }
   workers_.erase(std::find(workers_.begin(), workers_.end(), &w));
-  if (checked || timed || error_core_ != INT32_MAX) return;
-  for (const bool cube : {false, true}) give_seats(seat_kind(cube), std::move(w.seats[cube]));
+  for (const bool cube : {false, true}) {
+    std::move(w.seats[cube].begin(), w.seats[cube].end(), std::back_inserter(left_[cube]));
+  }
 }
 
 void Launch::alarm() {

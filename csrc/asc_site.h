@@ -22,6 +22,7 @@ struct Site {
   static constexpr int kWords = 32, kOperands = 8;
   static constexpr uint64_t kNobody = ~uint64_t(0);
   KnownForm known;
+  const OpInfo* op = nullptr;
   uint64_t head = kNobody;               // what is called, and how many operands, arguments and attributes it has
   uint64_t places = 0;                   // dtypes and scopes of the operands
   uint64_t bits[2] = {};                 // what the call says of its mask
@@ -52,17 +53,20 @@ class Sites {
     return &table_[hash >> 32 & (kCount - 2)];
   }
 
-  // A call of this site begins. The one behind it will most likely be that of last time: what that one needs is on its
-  // way while this one works, since between two calls the tiles of a kernel pass through the caches.
+  // A call of this site begins. Those behind it will most likely be those of last time: what the second one needs is
+  // brought near while this one works, since between two calls the tiles of a kernel pass through the caches. What the
+  // first one needs, its predecessor has asked for.
   void foresee(Site& site, const Core& core) {
     if (last_) {
       last_->next = &site;
       last_->next_known = site.known;
     }
     last_ = &site;
+    if (!site.next) return;
     constexpr size_t kLine = 64, kLines = 4;  // of a site with few words
-    for (size_t i = 0; i < kLines; ++i) __builtin_prefetch(reinterpret_cast<const char*>(site.next) + i * kLine);
-    core.foresee(site.next_known);
+    const Site& first = *site.next;
+    for (size_t i = 0; i < kLines; ++i) __builtin_prefetch(reinterpret_cast<const char*>(first.next) + i * kLine);
+    core.foresee(first.next_known);
   }
 
  private:

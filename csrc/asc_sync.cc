@@ -139,7 +139,7 @@ void mco_asc_cross_set(const mco_asc_where* where, int pipe, int mode, int id) {
       AscCore& to = *launch.cores[size_t(other)];
       auto& flag = to.cross[id][mode];
       if (flag.set.empty()) {
-        flag.set.resize(size_t(to.peers[mode].count));
+        for (int i = 0; i < to.peers[mode].count; ++i) flag.set.push_back(0);
         flag.missing = to.peers[mode].count;
       }
       if (flag.raise(core.rank[mode]) > mco::asc::kMostCount) full = other;

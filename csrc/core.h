@@ -44,9 +44,14 @@ struct Direct {
 
 // What the instructions of one form share (core_direct.cc). Its place stays; other forms may take it.
 struct DirectForm;
+struct FormHead {
+  uint32_t serial = 0;  // how many forms have been here
+  uint32_t loose = 0;   // bits of the arguments that each call brings
+};
 // A form of instructions, and which of those that its place has had; it is read with the rest of what a call remembers.
 struct KnownForm {
   DirectForm* form = nullptr;
+  FormHead* head = nullptr;  // of the form
   uint32_t serial = 0;
 };
 // Whether an argument is no part of the form: each call brings its own.
@@ -101,7 +106,7 @@ class Core {
   // where. The caller has set the floating-point rules (fpenv.h).
   void issue(const Direct& d, KnownForm& known);
   // Whether a form is still there.
-  static bool knows(const KnownForm& known);
+  static bool knows(const KnownForm& known) { return known.head && known.head->serial == known.serial; }
   // Brings a form near that is about to be used.
   void foresee(const KnownForm& known) const;
   // The same of an instruction of a form that the core knows, of which only `operands` (of the same dtypes and scopes),

@@ -55,10 +55,8 @@ bool same(const Key& a, const Key& b) {
 }  // namespace
 
 // What every call needs comes first and lies together: between two calls the tiles of a kernel pass through the caches.
-struct DirectForm {
-  uint32_t serial = 0;  // how many forms have been here
-  uint32_t loose = 0;   // bits of the arguments that each call brings
-  Instr instr;          // of the tables below
+struct DirectForm : FormHead {
+  Instr instr;  // of the tables below
   Operand operands[kMostOperands];
   uint32_t args[kMostOperands];  // roots; the first `roots` of them are made
   size_t roots = 0;
@@ -80,8 +78,6 @@ void Core::foresee(const KnownForm& known) const {
   near(form.operands, 2);
   near(&form.plan, 4);
 }
-
-bool Core::knows(const KnownForm& known) { return known.form && known.form->serial == known.serial; }
 
 void Core::DropForm::operator()(DirectForm* form) const { delete form; }
 
@@ -186,7 +182,7 @@ DirectForm& Core::form_of(const Direct& d, KnownForm& known) {
   } else {
     place(*form, d);
   }
-  known = {form.get(), form->serial};
+  known = {form.get(), form.get(), form->serial};
   return *form;
 }
 

@@ -194,3 +194,36 @@ extern "C" __global__ __aicore__ void names(__gm__ int32_t* o, int32_t deq) {
     assert (out == [1, 3, 5]).all()
     with pytest.raises(AscendcError, match=r"deqScale is 5, padMode is 0; accepted: DEQ_NONE and PAD_NONE.*names\.cpp"):
         kernel(1, out, 1)
+
+
+def test_a_deep_queue_keeps_its_order(tmp_path):
+    source = tmp_path / "deep.cpp"
+    source.write_text("""
+#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void deep(GM_ADDR x, GM_ADDR y) {
+  constexpr int32_t DEPTH = 5, TILE = 16, ROUNDS = 5, AHEAD[ROUNDS] = {5, 2, 3, 1, 0};
+  TPipe pipe;
+  TQue<TPosition::VECIN, DEPTH> queue;
+  pipe.InitBuffer(queue, DEPTH, TILE * sizeof(half));
+  GlobalTensor<half> from, to;
+  from.SetGlobalBuffer((__gm__ half*)x);
+  to.SetGlobalBuffer((__gm__ half*)y);
+  int32_t in = 0, out = 0;
+  for (int32_t wanted : AHEAD) {
+    while (in - out < DEPTH && in < 12) {
+      LocalTensor<half> tile = queue.AllocTensor<half>();
+      DataCopy(tile, from[in++ * TILE], TILE);
+      queue.EnQue(tile);
+    }
+    while (in - out > wanted) {
+      LocalTensor<half> tile = queue.DeQue<half>();
+      DataCopy(to[out++ * TILE], tile, TILE);
+      queue.FreeTensor(tile);
+    }
+  }
+}
+""")
+    x, y = np.arange(192, dtype=np.float16), np.zeros(192, np.float16)
+    ascendc.build(source)(1, x, y)
+    np.testing.assert_array_equal(y, x)
