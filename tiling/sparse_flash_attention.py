@@ -6,6 +6,7 @@ One query row of one key head is a task; its heads are the rows of the cube tile
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,7 +24,8 @@ _SIDES = (128, 64, 32, 16)
 class SparsePlan:
     """``head_rows`` heads per tile (a multiple of 16); the depth of a product goes through L0 in pieces of
     ``depth_chunk``, the width of a result in pieces of ``value_chunk``. Backward: the gradients of ``kv_tokens``
-    tokens by ``kv_width`` columns leave the cube at once."""
+    tokens by ``kv_width`` columns leave the cube at once; sums of dQ stay in L0C from tile to tile or, ``spilled``, in
+    a workspace in GM."""
 
     problem: SparseProblem
     soc: Soc
@@ -35,6 +37,11 @@ class SparsePlan:
     buffers: tuple[BufferSpec, ...]
     split: CoreSplit
     deterministic: bool = True
+
+    @property
+    def spilled(self) -> bool:
+        """Backward: L0C has no room for the sums of dQ of so many heads."""
+        return self.elements("dq_sum") > 0
 
     @property
     def head_tiles(self) -> list[tuple[int, int]]:
@@ -99,9 +106,25 @@ def _forward_buffers(
 def backward_buffers(
     p: SparseProblem, soc: Soc, m: int, depth: int, width: int, tokens: int, kv: int
 ) -> tuple[BufferSpec, ...]:
-    """On-chip buffers of the backward kernel for ``m`` heads and kv gradients of ``tokens`` x ``kv``."""
+    """On-chip buffers of the backward kernel for ``m`` heads and kv gradients of ``tokens`` x ``kv``; sums of dQ are
+    spilled where they do not fit."""
+    resident = _backward_buffers(p, soc, m, depth, width, tokens, kv, False)
+    return resident if fits(resident, soc) else _backward_buffers(p, soc, m, depth, width, tokens, kv, True)
+
+
+def _d_query_buffers(p: SparseProblem, m: int, width: int, spilled: bool) -> list[BufferSpec]:
+    if spilled:
+        parts = [BufferSpec(name, "ub", "float32", m * width, "dq") for name in ("dq_part", "dq_sum")]
+        return [*parts, BufferSpec("acc_dq", "l0c", "float32", m * width, "dq")]
+    names = (("acc_dq", p.head_dim), ("acc_dq_rope", p.rope_dim))
+    return [BufferSpec(name, "l0c", "float32", m * depth) for name, depth in names if depth]
+
+
+def _backward_buffers(
+    p: SparseProblem, soc: Soc, m: int, depth: int, width: int, tokens: int, kv: int, spilled: bool
+) -> tuple[BufferSpec, ...]:
     n, t, dv = p.columns, p.dtype, p.value_dim
-    kept = m * (p.head_dim + p.rope_dim)
+    kept = 0 if spilled else m * (p.head_dim + p.rope_dim)
     out = [
         *gather_buffers(p, holds=True),
         *_rows_buffers(m, ("max_lanes", "inverse", "delta")),
@@ -121,7 +144,7 @@ def backward_buffers(
         BufferSpec("do", "l1", t, m * dv),
         BufferSpec("p", "l1", t, m * n),
         BufferSpec("ds", "l1", t, m * n),
-        BufferSpec("acc_dq", "l0c", "float32", m * p.head_dim),
+        *_d_query_buffers(p, m, width, spilled),
         BufferSpec("left", "l0a", t, m * depth, "scores"),
         BufferSpec("right", "l0b", t, n * depth, "scores"),
         BufferSpec("acc", "l0c", "float32", m * n, "scores"),
@@ -142,10 +165,7 @@ def backward_buffers(
     if p.has_d_statistics:
         out.append(BufferSpec("peak", "ub", "float32", m))
     if p.rope_dim:
-        out += [
-            BufferSpec("acc_dq_rope", "l0c", "float32", m * p.rope_dim),
-            BufferSpec("d_key_rope", "ub", "float32", tokens * padded_row(p.rope_dim), "kv"),
-        ]
+        out.append(BufferSpec("d_key_rope", "ub", "float32", tokens * padded_row(p.rope_dim), "kv"))
     if not p.merged:
         out.append(BufferSpec("d_value", "ub", "float32", tokens * padded_row(p.value_dim), "kv"))
     return tuple(out)
@@ -199,15 +219,16 @@ def plan_forward(p: SparseProblem, soc: Soc) -> SparsePlan:
 
 
 def _backward_choices(p: SparseProblem, soc: Soc) -> Iterator[dict[str, int]]:
-    """What fits: most heads per tile, then the widest rows of kv gradients (each row is one move per token)."""
-    for m in _heads(p):
+    """What fits: most heads per tile, sums of dQ in L0C rather than spilled, then the widest rows of kv gradients (each
+    row is one move per token)."""
+    for m, spilled in itertools.product(_heads(p), (False, True)):
         depth, width = _cube_chunks(p, soc, m)
-        for kv in _halved(max(p.head_dim, p.value_dim, p.rope_dim)):
-            for tokens in _halved(p.columns):
-                for w in _halved(width):
-                    if depth and fits(backward_buffers(p, soc, m, depth, w, tokens, kv), soc):
-                        yield {"head_rows": m, "depth_chunk": depth, "value_chunk": w, "kv_tokens": tokens,
-                               "kv_width": kv}  # fmt: skip
+        widest = max(p.head_dim, p.value_dim, p.rope_dim)
+        for kv, tokens, w in itertools.product(_halved(widest), _halved(p.columns), _halved(width)):
+            if not depth or fits(_backward_buffers(p, soc, m, depth, w, tokens, kv, False), soc) == spilled:
+                continue
+            if fits(_backward_buffers(p, soc, m, depth, w, tokens, kv, spilled), soc):
+                yield {"head_rows": m, "depth_chunk": depth, "value_chunk": w, "kv_tokens": tokens, "kv_width": kv}
 
 
 def plan_backward(p: SparseProblem, soc: Soc, deterministic: bool) -> SparsePlan:

@@ -39,6 +39,16 @@ class SparseFlashAttentionBackward(SparseKernel):
     summed = ("d_key", "d_value", "d_key_rope")
     spare_exchange = True
 
+    @property
+    def _sums(self) -> int:
+        """Elements of the spilled sums of dQ of a core."""
+        return self.plan.head_rows * (self.problem.head_dim + self.problem.rope_dim)
+
+    def workspaces(self) -> None:
+        super().workspaces()
+        if self.plan.spilled:
+            self.workspace("query_sums", "float32", self.plan.split.block_num * self._sums)
+
     def prepare(self) -> None:
         super().prepare()
         self.vector.dup(self.buffers["ones"], 1.0, self.plan.head_rows)
@@ -196,18 +206,39 @@ class SparseFlashAttentionBackward(SparseKernel):
             cube.to_l1(b["ds"], b["cast"], count)
 
     def _add_queries(self, rows: int) -> None:
-        """L0C dQ (+)= dS K; the first tile overwrites."""
+        """dQ (+)= dS K; the first tile overwrites."""
         b, cube, columns = self.buffers, self.cube, self.problem.columns
         with b.phase("dq"):
             cube.load_left(b["left_ds"], b["ds"], rows, columns)
-            for _, acc, keys, depth in self.d_query:
+            for gm, acc, keys, depth in self.d_query:
                 for at, width in chunks(depth, self.plan.value_chunk):
                     cube.load_right(b["right_k"], b[keys].shift(at * columns), columns, width, turned=True)
+                    if self.plan.spilled:
+                        self._add_to_sum(self._query_sum(gm, at, rows), rows, width)
+                        continue
                     target = b[acc].shift(at * rows)
                     with self.tik.if_scope(self.visited == 0):
                         cube.multiply(target, b["left_ds"], b["right_k"], rows, columns, width)
                     with self.tik.else_scope():
                         cube.multiply(target, b["left_ds"], b["right_k"], rows, columns, width, accumulate=True)
+
+    def _query_sum(self, gm: str, at: int, rows: int) -> Any:
+        """Where a spilled sum of dQ lies, from column ``at`` on."""
+        if gm == "d_query_rope":
+            at += self.problem.head_dim
+        return Tile(self.gm["query_sums"], self.core * self._sums).shift(at * rows)[0]
+
+    def _add_to_sum(self, place: Any, rows: int, width: int) -> None:
+        """``place`` (+)= the product of left_ds and right_k."""
+        b, cube, part, total = self.buffers, self.cube, self.buffers["dq_part"], self.buffers["dq_sum"]
+        cube.multiply(b["acc_dq"], b["left_ds"], b["right_k"], rows, self.problem.columns, width)
+        cube.leave(b["acc_dq"], rows, width)
+        with self.tik.if_scope(self.visited != 0):
+            self.move_rows(total[0], place, rows * width)
+        cube.fetch(part, b["acc_dq"], rows, width)
+        with self.tik.if_scope(self.visited != 0):
+            self.vector.add(part, part, total, rows * width)
+        self.move_rows(place, part[0], rows * width)
 
     def _add_keys(self, rows: int, kv_head: Any) -> None:
         """Rows of the key gradients += products of the tile, ``kv_tokens`` of its tokens at a time. While the additions
@@ -280,7 +311,10 @@ class SparseFlashAttentionBackward(SparseKernel):
                     with self.tik.if_scope(self.visited == 0):
                         v.dup(b["dq_cast"], 0.0, rows * width)
                     with self.tik.else_scope():
-                        self.cube.to_ub(b["dq_tile"], b[acc].shift(at * rows), rows, width)
+                        if self.plan.spilled:
+                            self.move_rows(b["dq_tile"][0], self._query_sum(gm, at, rows), rows * width)
+                        else:
+                            self.cube.to_ub(b["dq_tile"], b[acc].shift(at * rows), rows, width)
                         v.muls(b["dq_tile"], b["dq_tile"], p.scale_value, rows * width)
                         v.convert(b["dq_cast"], b["dq_tile"], rows * width, round_mode_to(p.dtype))
                     self.store_heads(gm, row, head, heads, depth, at, b["dq_cast"], width)

@@ -349,9 +349,12 @@ def test_plans_fit_at_the_documented_sizes(soc: str, heads: int, merged: bool) -
 @pytest.mark.parametrize("soc", SOCS)
 @pytest.mark.parametrize("heads", (33, 64))
 def test_up_to_64_heads_share_what_is_gathered(soc: str, heads: int) -> None:
-    """Where the weights of 128 tokens have no room beside their scores, they are cast in parts."""
+    """Where the weights of 128 tokens have no room beside their scores, they are cast in parts; where sums of dQ have
+    none in L0C, they are spilled."""
     p = SparseProblem(1, 64, 64, 2048, 2048, heads, 1, 512, 512, 64, 2048, "float16", 0.1, 1, False, 3)
     assert plan_forward(p, get_soc(soc)).head_tiles == [(0, heads)]
+    backward = plan_backward(p, get_soc(soc), False)
+    assert backward.head_tiles == [(0, heads)] and backward.spilled == (soc == "Ascend910B1")
 
 
 def test_no_plan_is_an_error_with_the_buffers() -> None:
