@@ -98,6 +98,7 @@ __aicore__ inline void blocks(TPipe* pipe, M& mm, Operands& o, int form) {
     if (form == kAsync) mm.AsyncGetTensorC(ub);
     else DataCopy(ub, mm.template GetTensorC<false>(), count);
     mm.WaitGetTensorC();
+    PipeBarrier<PIPE_ALL>();
     DataCopy(o.c[i * count], ub, count);
     PipeBarrier<PIPE_ALL>();
   }

@@ -101,11 +101,11 @@ inline void PRINTF(const char* format, A... values) {
 
 template <class T>
 inline void LocalTensor<T>::Print(mco_asc::Where where) const {
-  mco_asc::print("LocalTensor", *this, size_, where);
+  mco_asc::print("LocalTensor", *this, GetSize(), where);
 }
 template <class T>
 inline void LocalTensor<T>::Print(uint32_t elements, mco_asc::Where where) const {
-  mco_asc::print("LocalTensor", *this, elements < size_ ? elements : size_, where);
+  mco_asc::print("LocalTensor", *this, elements < GetSize() ? elements : GetSize(), where);
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 // Tensors: places in on-chip memory and in GM.
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 #include "mco/types.h"
@@ -62,6 +63,73 @@ inline T* element(void* tensor, const mco_asc_home* home, int64_t bytes, int how
 
 namespace AscendC {
 
+// Where a tensor lies, as kernels without a TPipe put it together themselves.
+struct TBuffAddr {
+  uint32_t dataLen = 0;
+  uint64_t bufferAddr = 0;
+  uint64_t bufferHandle = 0;
+  uint8_t logicPos = 0;
+};
+
+}  // namespace AscendC
+
+namespace mco_asc {
+
+// A LocalTensor's address, with the fields by which kernels set it. bufferAddr is a number of bytes within the memory
+// of logicPos, or what GetPhyAddr or another bufferAddr gave; the engine knows whose memory a pointer is, and takes
+// small numbers for bytes of UB. A number of another memory becomes a pointer here, as soon as the position is known.
+template <class T>
+struct TensorAddress {
+  struct Buffer {
+    void* at = nullptr;
+    const mco_asc_home* home = nullptr;
+    operator uint64_t() const { return reinterpret_cast<uint64_t>(at); }
+    Buffer& operator=(uint64_t address);
+  };
+  struct Length {
+    uint32_t elements = 0;
+    operator uint32_t() const { return uint32_t(bytes_for<T>(elements)); }
+    Length& operator=(uint32_t bytes) {
+      elements = uint32_t(uint64_t(bytes) * 8 / uint64_t(bits_of<T>));
+      return *this;
+    }
+  };
+  struct Position {
+    uint8_t value = uint8_t(AscendC::TPosition::VECCALC);
+    operator uint8_t() const { return value; }
+    Position& operator=(uint8_t position);
+  };
+  Buffer bufferAddr;
+  Length dataLen;
+  Position logicPos;
+
+  void look_up() {
+    const auto position = AscendC::TPosition(logicPos.value);
+    const bool vector = position >= AscendC::TPosition::VECIN && position <= AscendC::TPosition::VECCALC;
+    const uint64_t number = bufferAddr;
+    if (bufferAddr.home || vector || position == AscendC::TPosition::GM || number >> 32) return;
+    const mco_asc_where here = Where::nowhere().of("LocalTensor");
+    mco_asc_place(&here, int(position), 0, 0, &bufferAddr.at);
+    bufferAddr.at = moved(bufferAddr.at, int64_t(number));
+  }
+};
+template <class T>
+typename TensorAddress<T>::Buffer& TensorAddress<T>::Buffer::operator=(uint64_t address) {
+  at = reinterpret_cast<void*>(address), home = nullptr;
+  reinterpret_cast<TensorAddress*>(moved(this, -int64_t(offsetof(TensorAddress, bufferAddr))))->look_up();
+  return *this;
+}
+template <class T>
+typename TensorAddress<T>::Position& TensorAddress<T>::Position::operator=(uint8_t position) {
+  value = position;
+  reinterpret_cast<TensorAddress*>(moved(this, -int64_t(offsetof(TensorAddress, logicPos))))->look_up();
+  return *this;
+}
+
+}  // namespace mco_asc
+
+namespace AscendC {
+
 template <class T>
 class LocalTensor {
   static_assert(!mco_asc::on_950<T>, MCO_ASC_NO_950);
@@ -71,55 +139,56 @@ class LocalTensor {
   LocalTensor() = default;
   // A place of its own choice, without a TPipe.
   LocalTensor(TPosition position, uint32_t address, uint32_t elements, mco_asc::Where where = mco_asc::Where::here())
-      : size_(elements) {
+      : LocalTensor(nullptr, nullptr, elements) {
     const mco_asc_where here = where.of("LocalTensor");
-    home_ = mco_asc_place(&here, int(position), address, mco_asc::bytes_for<T>(elements), &at_);
+    home() = mco_asc_place(&here, int(position), address, mco_asc::bytes_for<T>(elements), &at());
   }
-  LocalTensor(void* at, const mco_asc_home* home, uint32_t elements) : at_(at), home_(home), size_(elements) {}
+  LocalTensor(void* at, const mco_asc_home* home, uint32_t elements) : address_{{at, home}, {elements}, {}} {}
 
   T GetValue(uint32_t index, mco_asc::Where where = mco_asc::Where::here()) const {
-    return *mco_asc::element<T>(at_, home_, int64_t(index) * int64_t(sizeof(T)), false, "GetValue", where);
+    return *mco_asc::element<T>(at(), home(), int64_t(index) * int64_t(sizeof(T)), false, "GetValue", where);
   }
   template <class U>
   void SetValue(uint32_t index, U value, mco_asc::Where where = mco_asc::Where::here()) const {
-    *mco_asc::element<T>(at_, home_, int64_t(index) * int64_t(sizeof(T)), true, "SetValue", where) = T(value);
+    *mco_asc::element<T>(at(), home(), int64_t(index) * int64_t(sizeof(T)), true, "SetValue", where) = T(value);
   }
   T& operator()(uint32_t index) const {
-    return *mco_asc::element<T>(at_, home_, int64_t(index) * int64_t(sizeof(T)), MCO_ASC_EITHER, "LocalTensor()",
+    return *mco_asc::element<T>(at(), home(), int64_t(index) * int64_t(sizeof(T)), MCO_ASC_EITHER, "LocalTensor()",
                                 mco_asc::Where::nowhere());
   }
   LocalTensor operator[](uint32_t offset) const {
-    return LocalTensor(mco_asc::moved(at_, mco_asc::bytes_for<T>(offset)), home_, size_ > offset ? size_ - offset : 0);
+    return LocalTensor(mco_asc::moved(at(), mco_asc::bytes_for<T>(offset)), home(),
+                       address_.dataLen.elements > offset ? address_.dataLen.elements - offset : 0);
   }
   template <class U>
   LocalTensor<U> ReinterpretCast() const {
-    const uint64_t bits = uint64_t(size_) * uint64_t(mco_asc::bits_of<T>);
-    return LocalTensor<U>(at_, home_, uint32_t(bits / uint64_t(mco_asc::bits_of<U>)));
+    const uint64_t bits = uint64_t(address_.dataLen.elements) * uint64_t(mco_asc::bits_of<T>);
+    return LocalTensor<U>(at(), home(), uint32_t(bits / uint64_t(mco_asc::bits_of<U>)));
   }
   template <class U>
   void SetAddrWithOffset(LocalTensor<U>& source, uint32_t offset) {
-    at_ = mco_asc::moved(source.mco_at(), mco_asc::bytes_for<U>(offset));
-    home_ = source.mco_home();
+    at() = mco_asc::moved(source.mco_at(), mco_asc::bytes_for<U>(offset));
+    home() = source.mco_home();
   }
-  void SetAddr(uint32_t offset) { at_ = mco_asc::moved(at_, mco_asc::bytes_for<T>(offset)); }
+  void SetAddr(const TBuffAddr& address) {
+    address_.logicPos = address.logicPos, address_.bufferAddr = address.bufferAddr, address_.dataLen = address.dataLen;
+  }
+  void SetAddr(uint32_t offset) { at() = mco_asc::moved(at(), mco_asc::bytes_for<T>(offset)); }
 
-  uint32_t GetSize() const { return size_; }
-  void SetSize(uint32_t elements) { size_ = elements; }
-  void SetBufferLen(uint32_t elements) { size_ = elements; }
-  uint32_t GetLength() const { return uint32_t(mco_asc::bytes_for<T>(size_)); }
-  int32_t GetPosition() const { return home_ ? home_->position : int32_t(TPosition::VECCALC); }
+  uint32_t GetSize() const { return address_.dataLen.elements; }
+  void SetSize(uint32_t elements) { address_.dataLen.elements = elements; }
+  void SetBufferLen(uint32_t elements) { address_.dataLen.elements = elements; }
+  uint32_t GetLength() const { return uint32_t(mco_asc::bytes_for<T>(address_.dataLen.elements)); }
+  int32_t GetPosition() const { return home() ? home()->position : int32_t(address_.logicPos.value); }
   mco_asc::Address<T> GetPhyAddr(uint32_t offset = 0) const {
-    if (home_ && !home_->lo) mco_asc_expose(at_, home_);
-    return mco_asc::Address<T>(mco_asc::moved(at_, mco_asc::bytes_for<T>(offset)));
+    if (home() && !home()->lo) mco_asc_expose(at(), home());
+    return mco_asc::Address<T>(mco_asc::moved(at(), mco_asc::bytes_for<T>(offset)));
   }
-  uint64_t GetBufferHandle() const { return reinterpret_cast<uint64_t>(home_); }
-  void SetUserTag(int32_t tag) { tag_ = tag; }
-  int32_t GetUserTag() const { return tag_; }
-  void SetShapeInfo(const ShapeInfo& shape) {
-    shape_ = static_cast<ShapeInfo*>(mco_asc_keep(sizeof shape));
-    *shape_ = shape;
-  }
-  ShapeInfo GetShapeInfo() const { return shape_ ? *shape_ : ShapeInfo(); }
+  uint64_t GetBufferHandle() const { return reinterpret_cast<uint64_t>(home()); }
+  void SetUserTag(int32_t tag) { Notes(GetShapeInfo(), tag); }
+  int32_t GetUserTag() const { return notes_ ? notes_->tag : 0; }
+  void SetShapeInfo(const ShapeInfo& shape) { Notes(shape, GetUserTag()); }
+  ShapeInfo GetShapeInfo() const { return notes_ ? notes_->shape : ShapeInfo(); }
   void Print(mco_asc::Where where = mco_asc::Where::here()) const;
   void Print(uint32_t elements, mco_asc::Where where = mco_asc::Where::here()) const;
 
@@ -129,15 +198,26 @@ class LocalTensor {
     return *this;
   }
 
-  void* mco_at() const { return at_; }
-  const mco_asc_home* mco_home() const { return home_; }
+  void* mco_at() const { return at(); }
+  const mco_asc_home* mco_home() const { return home(); }
+
+  mco_asc::TensorAddress<T> address_;
 
  private:
-  void* at_ = nullptr;
-  const mco_asc_home* home_ = nullptr;
-  uint32_t size_ = 0;
-  int32_t tag_ = 0;
-  ShapeInfo* shape_ = nullptr;
+  struct Noted {
+    ShapeInfo shape;
+    int32_t tag;
+  };
+  void Notes(const ShapeInfo& shape, int32_t tag) {
+    notes_ = static_cast<Noted*>(mco_asc_keep(sizeof(Noted)));
+    *notes_ = {shape, tag};
+  }
+  void*& at() { return address_.bufferAddr.at; }
+  void* at() const { return address_.bufferAddr.at; }
+  const mco_asc_home*& home() { return address_.bufferAddr.home; }
+  const mco_asc_home* home() const { return address_.bufferAddr.home; }
+
+  Noted* notes_ = nullptr;
 };
 
 template <class T>
