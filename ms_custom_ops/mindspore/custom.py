@@ -55,12 +55,13 @@ DTYPES = {
     )
 }
 DTYPES["bool"] = mstype.bool_
+_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def dtype_name(dtype: Any) -> str:
     """Full lower-case name of a MindSpore dtype or of the dtype inside a TensorType: ``float16``."""
     element = dtype.element_type() if isinstance(dtype, mstype.TensorType) else dtype
-    return str(element).lower()
+    return _NAMES.get(element) or str(element).lower()
 
 
 @functools.cache
@@ -172,22 +173,27 @@ class TikCustom(EngineCustom):
         self._present = tuple(bool(flag) for flag in present)
         self._inferred: dict[Any, dict[str, Any]] = {}
         self._chosen = ("", "")
-        there = self._spec.named_inputs([arg.name for arg in self._spec.tensors], self._present)
+        names = [arg.name for arg in self._spec.tensors]
+        there = self._spec.named_inputs(names, self._present)
         self._given = [name for name in there if there[name]]
+        self._places = [names.index(name) for name in self._given]
+        self._passed = self._passed_places()
+        tensors = self._spec.tensors
+        self._expected = [f"{tensors[place].name} {tensors[place].shape_text}" for place in self._passed]
         super().__init__(op_name, bprop)
         self._add_attributes()
 
+    def _passed_places(self) -> list[int]:
+        """The tensor arguments that a call has."""
+        return list(range(len(self._spec.tensors)))
+
     def _add_attributes(self) -> None:
         spec = self._spec
-        names = [arg.name for arg in spec.tensors]
-        there = spec.named_inputs(names, self._present)
-        inputs = [i for i, name in enumerate(names) if there[name] is not None]
-        outputs = [
-            i for i, ret in enumerate(spec.returns) if ret.present_if is None or there[ret.present_if] is not None
-        ]
+        inputs = [self._passed.index(place) for place in self._places]
+        outputs = [i for i, ret in enumerate(spec.returns) if ret.present_if is None or ret.present_if in self._given]
         sources = sources_of(spec)
         files = "".join(f"{digest} {path}\n" for path, digest in sources.files)
-        self.add_keys(sources.hash, files, inputs, outputs, len(names), len(spec.returns))
+        self.add_keys(sources.hash, files, inputs, outputs, len(self._passed), len(spec.returns))
         self._follow()
 
     def _follow(self) -> None:
@@ -203,25 +209,68 @@ class TikCustom(EngineCustom):
     def __infer__(self, *args: Any) -> dict[str, Any]:
         """Checks shapes and dtypes, makes sure that the Program exists, and returns the output types."""
         self._follow()
-        names = [f"{arg.name} {arg.shape_text}" for arg in self._spec.tensors]
-        shapes, dtypes = self.tensor_types(names, args)
-        known = self._inferred.get((shapes, dtypes, self._chosen))
+        key = self._known_by(args)
+        known = self._inferred.get(key) if key else None
         if known is None:
-            known = self._inferred[shapes, dtypes, self._chosen] = self._infer(shapes, dtypes)
+            known = self._infer(*self.tensor_types(self._expected, args))
+            self._inferred[key] = known
         return dict(known)
+
+    def _known_by(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
+        """What tells one call from another, quick to make; None for a call with what is no tensor."""
+        if not all(isinstance(arg["dtype"], mstype.TensorType) for arg in args) or len(args) != len(self._expected):
+            return None
+        there = (arg for place, arg in zip(self._passed, args, strict=True) if place in self._places)
+        return (self._chosen, *((tuple(arg["shape"]), arg["dtype"].element_type()) for arg in there))
 
     def _infer(self, shapes: tuple[tuple[int, ...], ...], dtypes: tuple[str, ...]) -> dict[str, Any]:
         spec = self._spec
-        call = compiler.describe_call(
-            spec,
-            spec.named_inputs(shapes, self._present),
-            spec.named_inputs(dtypes, self._present),
-            self._attrs,
-            self._chosen[0],
-        )
+        call = compiler.describe_call(spec, self._by_name(shapes), self._by_name(dtypes), self._attrs, self._chosen[0])
         if any(0 not in shape for _, shape, _ in call.outputs):
             compiler.publish(call)
         return inferred(call.returns)
+
+    def _by_name(self, values: Sequence[Any]) -> dict[str, Any]:
+        """One value for each tensor of a call -> {argument: value, None where it is absent}."""
+        every: list[Any] = [None] * len(self._spec.tensors)
+        for place, value in zip(self._passed, values, strict=True):
+            every[place] = value
+        return self._spec.named_inputs(every, self._present)
+
+
+class _Present(TikCustom):
+    """A primitive as Python calls it: with the tensors that are there, and none in the place of the others. MindSpore
+    spends 3 us on every tensor of such a call.
+
+    Args:
+        full: the primitive with all tensors, whose attributes and gradient it has.
+    """
+
+    def __init__(self, full: OpPrimitive):
+        names = [arg.name for arg in full._spec.tensors]
+        self._there = [names.index(name) for name in full._given]
+        super().__init__(full.OP, full._attrs, full._present, self._gradient(full, self._there, len(names)))
+
+    def _passed_places(self) -> list[int]:
+        return self._there
+
+    @staticmethod
+    def _gradient(full: OpPrimitive, there: list[int], count: int) -> Any:
+        whole = full.gradient(full._present, *full._attrs.values())
+        order = tuple(there.index(place) if place in there else -1 for place in range(count))
+        wanted = tuple(there)
+
+        def bprop(*args):
+            tensors = ()
+            for at in order:
+                tensors = tensors + (ABSENT if at < 0 else args[at],)
+            every = whole(*tensors, args[-2], args[-1])
+            gradients = ()
+            for place in wanted:
+                gradients = gradients + (every[place],)
+            return gradients
+
+        return bprop
 
 
 @ops.constexpr(check=False)
@@ -251,7 +300,19 @@ class OpPrimitive(TikCustom):
             raise OpArgumentError(describe(self.OP, "attributes", given, f"one of each: {', '.join(names) or 'none'}"))
         attrs = full_attrs(spec, {**dict(zip(names, values, strict=False)), **named})
         present = tuple(bool(flag) for flag in present)
+        self._short: _Present | None = None
         super().__init__(self.OP, attrs, present, self.gradient(present, *attrs.values()))
+        self._absent = [place for place in self._passed if place not in self._places]
+
+    def __call__(self, *args: Any) -> Any:
+        """A call from Python; graphs have calls of their own."""
+        if len(args) != len(self._passed) or not self._absent:
+            return super().__call__(*args)
+        if not all(isinstance(args[place], Tensor) for place in self._absent):
+            return super().__call__(*args)  # which says what is wrong with them
+        if self._short is None:
+            self._short = _Present(self)
+        return self._short(*[args[place] for place in self._places])
 
     def gradient(self, present: tuple[bool, ...], *values: Any) -> Any:
         """The bprop for these flags and attributes, a plain ``def`` in the generated file."""

@@ -69,14 +69,22 @@ class _Eager(PrimitiveWithInfer):
 eager = _Eager()
 
 
-_plans: dict[str, tuple] = {}
+_plans: dict[tuple, tuple] = {}
 _MOST_PLANS = 1024
+
+
+def _known_by(entry: Any) -> Any:
+    """What tells one operand from another: quick to make, as every call in PYNATIVE_MODE asks."""
+    shape, dtype = entry
+    if isinstance(dtype, mstype.Type):
+        return shape, dtype
+    return None if shape is None and dtype is None else repr(entry)
 
 
 @ops.constexpr
 def _plan(op, operands, attrs):
     """(empty, inputs, attributes, computed, outputs, one result) of a call, as constants of a graph."""
-    key = repr((op, operands, attrs))  # in which 1, 1.0 and True differ
+    key = (op, repr(attrs), *map(_known_by, operands))  # in repr, 1, 1.0 and True differ
     if key not in _plans:
         if len(_plans) >= _MOST_PLANS:
             _plans.clear()
