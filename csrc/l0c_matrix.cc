@@ -27,11 +27,24 @@ struct Matrix {
     const Wide whole = panels > 1 ? Wide(panels - 2) * dst_stride + Wide(rows) * width * dst_size : Wide(0);
     return std::max(whole, Wide(panels - 1) * dst_stride + tail * dst_size);
   }
+  // The order in which their parts are written cannot be told.
+  bool has_rows_apart() const { return !width && dst_stride >= columns * dst_size; }
   int64_t dst_at(int64_t r, int64_t c) const {
     if (!width) return r * dst_stride + c * dst_size;
     return c / width * dst_stride + (r * width + c % width) * dst_size;
   }
 };
+
+bool is_plain(const Convert& c) { return c.quant == kNoQuant && !c.relu && c.src == c.dst; }
+
+// Whole fractals as they are, row after row: one write after the other.
+void copy_rows(const Machine& m, const Matrix& x, uint8_t* to, const uint8_t* from) {
+  const int64_t side = kFractalSide * x.src_size, panels = x.columns / kFractalSide;
+  if (!panels) return;
+  for (int64_t r = 0; r < x.rows; ++r, to += x.dst_stride, from += side) {
+    m.kernels.copy_bursts(to, side, from, x.src_stride, panels, side);
+  }
+}
 
 // A column of fractals, `count` elements one behind the other, on its way.
 void convert_panel(const Machine& m, const Convert& convert, uint8_t* to, const uint8_t* from, int64_t count,
@@ -102,17 +115,14 @@ void run_l0c_matrix(Machine& m, const Instr& in) {
       m.to_gm(in, dst, at, bytes, size);
     }
   };
+  const bool by_rows = direct && is_plain(convert) && x.has_rows_apart() && m.scope(in, src) != m.scope(in, dst);
+  const int64_t begin = by_rows ? x.columns / kFractalSide * kFractalSide : 0;
   for (int64_t n = 0; n < count; ++n) {
     uint8_t* out = to + n * to_next;
-    for (int64_t c = 0; c < x.columns; c += kFractalSide) {
+    if (by_rows) copy_rows(m, x, out, from + n * from_next);
+    for (int64_t c = begin; c < x.columns; c += kFractalSide) {
       const int64_t room = std::min(kFractalSide, x.columns - c);
       const uint8_t* panel = from + n * from_next + c / kFractalSide * x.src_stride;
-      const bool plain = convert.quant == kNoQuant && !convert.relu && convert.src == convert.dst;
-      if (direct && !x.width && room == kFractalSide && plain) {
-        const int64_t row = kFractalSide * x.src_size;
-        m.kernels.copy_bursts(out + c * x.dst_size, x.dst_stride, panel, row, x.rows, row);
-        continue;
-      }
       convert_panel(m, convert, staged, panel, (x.rows - 1) * kFractalSide + room, word,
                     words ? words + c * 8 : nullptr, room);
       if (direct && !x.width && room == kFractalSide && x.dst_size == 2) {

@@ -286,6 +286,8 @@ def l0c_matrix(m: Bench) -> None:
     scale = m.tensor("scale", "ub", "uint64", 64 * 8)
     m.feed[-1] = np.array([word(m) for _ in range(m.feed[-1].size)], np.uint64)
     dst_stride = (rows * width if width else columns) * SIZE[target] + next_gap
+    if not width and m.integer(0, 4) == 0:
+        dst_stride = m.integer(0, columns) * SIZE[target]  # rows that the next one covers in part
     dst_next = dst_stride * (-(-columns // width) if width else rows) + next_gap
     need = max(dst_next * matrices, 64) + 64
     if m.integer(0, 1):
