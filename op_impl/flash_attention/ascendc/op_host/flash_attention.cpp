@@ -29,7 +29,7 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     tiling.set_keyBlock(keyBlock);
     Save(tiling, context);
     context->SetBlockDim(cores);
-    const int64_t tile = queryBlock * (keyBlock * (sizeof(float) + sizeof(uint16_t)) + depth * sizeof(float));
+    const int64_t tile = queryBlock * (keyBlock + depth) * sizeof(float);  // weights lie where their scores were
     // Where a task is done again: counts of what is not finite, values without it, two kinds of marks.
     const int64_t isolated = depth * (queryBlock * sizeof(float) + 3 * keyBlock * sizeof(uint16_t));
     const int64_t verdicts = tasks * 2 * VERDICT;

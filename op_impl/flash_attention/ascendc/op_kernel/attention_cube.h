@@ -111,7 +111,7 @@ private:
 
     __aicore__ inline void Product(const Task& task, int64_t j)
     {
-        const int64_t slot = Slot(multiplied_), tile = slot * t_.queryBlock * t_.keyBlock;
+        const int64_t slot = Slot(multiplied_), tile = slot * t_.queryBlock * t_.keyBlock * exchange_.WIDTH;
         if (!isolated_) {
             LoadValues(value_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], task.Width(j));
         }
@@ -144,7 +144,7 @@ private:
     {
         const int64_t width = task.Width(j);
         LocalTensor<T> weights = weightsL1_.template AllocTensor<T>();
-        ToL1ByRows(weights, from, task.height, width, t_.keyBlock);
+        ToL1ByRows(weights, from, task.height, width, t_.keyBlock * exchange_.WIDTH);
         weightsL1_.EnQue(weights);
         weights = weightsL1_.template DeQue<T>();
         LocalTensor<T> left = left_.template AllocTensor<T>();

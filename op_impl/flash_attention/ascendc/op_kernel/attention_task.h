@@ -8,6 +8,7 @@
 using namespace AscendC;
 
 constexpr int32_t SLOTS = 2;       // of a tile between cube and vector cores
+constexpr int32_t BLOCK_BYTES = 32;
 constexpr int64_t WINDOW = 128;    // rows and columns of a block of the window
 constexpr int64_t FRACTAL = 16;
 enum Flag : uint16_t { SCORES_READY = 0, WEIGHTS_READY = 1, PRODUCT_READY = 2, JUDGED = 4, VERDICTS_KNOWN = 5 };
@@ -50,18 +51,21 @@ private:
 // places of the second slots and some more.
 template <typename T>
 struct Exchange {
+    // A row of weights lies where that of its scores begins: the vector core has read it, and it is in the cache.
+    static constexpr int64_t WIDTH = sizeof(float) / sizeof(T);
+
     __aicore__ inline void Init(GM_ADDR workspace, const FlashAttentionTilingData& t, int64_t block, int64_t blocks)
     {
         const int64_t scoreTile = t.queryBlock * t.keyBlock, productTile = t.queryBlock * t.headDim;
         const int64_t all = blocks * SLOTS;
         GM_ADDR at = GetUserWorkspace(workspace);
         scores.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * SLOTS * scoreTile, SLOTS * scoreTile);
+        weights.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * scoreTile * WIDTH,
+                                SLOTS * scoreTile * WIDTH);
         at += all * scoreTile * sizeof(float);
         product.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * SLOTS * productTile, SLOTS * productTile);
         at += all * productTile * sizeof(float);
-        weights.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * scoreTile, SLOTS * scoreTile);
-        at += all * scoreTile * sizeof(T);
-        visible = weights[scoreTile], counts[0] = product[productTile];
+        visible = weights[scoreTile * WIDTH], counts[0] = product[productTile];
         const int64_t valueTile = t.keyBlock * t.headDim;
         for (GlobalTensor<T>* values : {&clean, &marks[0], &marks[1]}) {
             values->SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * valueTile, valueTile);

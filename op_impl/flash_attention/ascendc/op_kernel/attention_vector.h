@@ -111,7 +111,7 @@ private:
             scoresIn_.FreeTensor(scores);
             castOut_.EnQue(weights);
             weights = castOut_.template DeQue<T>();
-            DataCopy(exchange_.weights[tile], weights, count);
+            StoreRows(exchange_.weights[tile * exchange_.WIDTH], weights);
             castOut_.FreeTensor(weights);
         }
         if (isolated_) {
@@ -119,6 +119,18 @@ private:
         }
         CrossCoreSetFlag<2, PIPE_MTE3>(WEIGHTS_READY);
         ++softmaxes_;
+    }
+
+    // Rows of a tile of weights to where those of its scores lie.
+    __aicore__ inline void StoreRows(const GlobalTensor<T>& to, const LocalTensor<T>& tile)
+    {
+        const uint16_t blocks = columns_ * sizeof(T) / BLOCK_BYTES;
+        DataCopyParams rows;
+        rows.blockCount = rows_;
+        rows.blockLen = blocks;
+        rows.srcStride = 0;
+        rows.dstStride = (exchange_.WIDTH - 1) * blocks;
+        DataCopy(to, tile, rows);
     }
 
     // What the cube takes for values that are not finite: which keys the rows see; of this core's half of the keys the
@@ -137,7 +149,7 @@ private:
             scoresIn_.FreeTensor(seen);
             castOut_.EnQue(flags);
             flags = castOut_.template DeQue<T>();
-            DataCopy(exchange_.visible[start_ * columns_], flags, count);
+            StoreRows(exchange_.visible[start_ * columns_ * exchange_.WIDTH], flags);
             castOut_.FreeTensor(flags);
         }
         const int64_t count = Max(0, Min(keyHalf, task.Width(j) - first)) * depth_;
