@@ -55,7 +55,7 @@ struct Memory {
   }
 };
 
-__aicore__ inline void functions(Memory& m, int which) {
+__aicore__ inline void functions(Memory& m, GM_ADDR gi, int which) {
   switch (which) {
     case 0: Exp<float, 10, true>(m.f, m.x, m.tmp, 500); break;
     case 1: Exp<float, 10>(m.f, m.x, uint32_t(500)); break;
@@ -89,6 +89,16 @@ __aicore__ inline void functions(Memory& m, int which) {
       LayerNorm<half, half, false, LNCFG_NOGAMMA>(z, m.f[528], m.f[536], m.hx, m.hy, m.hy, 1e-5f, para, {});
       Cast(m.x, m.h, RoundMode::CAST_NONE, 512), Adds(m.f, m.x, 0.0f, 512), Cast(m.x, z, RoundMode::CAST_NONE, 512);
       Adds(m.f[544], m.x, 0.0f, 64);  // of the second its first row
+      break;
+    }
+    case 17:
+    case 18: {  // rows of 24 bytes of two elements, 40 bytes apart, into rows of 32
+      GlobalTensor<int4b_t> from;
+      from.SetGlobalBuffer((__gm__ int4b_t*)gi, 16384);
+      const LocalTensor<int4b_t> t = m.tmp.ReinterpretCast<int4b_t>();
+      DataCopyPad(t, from[16], DataCopyExtParams(4, 24, 16, 0, 0), DataCopyPadExtParams<int4b_t>{which == 18, 0, 0, 0});
+      PipeBarrier<PIPE_ALL>();
+      Cast(m.hx, t, RoundMode::CAST_NONE, 256), Cast(m.f, m.hx, RoundMode::CAST_NONE, 256);
       break;
     }
     case 16: {
@@ -168,7 +178,7 @@ extern "C" __global__ __aicore__ void documented(GM_ADDR x, GM_ADDR y, GM_ADDR i
   Memory m;
   m.Init(x, y, i);
   assert(group >= 0);
-  if (group == 0) functions(m, which);
+  if (group == 0) functions(m, i, which);
   if (group == 1) conversions(m, which);
   if (group == 2) selections(m, which);
   if (group == 3) return moves(m, o, which);

@@ -113,7 +113,7 @@ extern "C" __global__ __aicore__ void forms(GM_ADDR a, GM_ADDR b, GM_ADDR c, GM_
   if (form == kWhole) {
     Matmul<A, A, C, C, kAll> mm;
     REGIST_MATMUL_OBJ(&pipe, GetSysWorkSpacePtr(), mm, (TCubeTiling*)nullptr);
-    if (GetBlockIdx()) return;
+    if (matmul::GetBlockIdx()) return;
     mm.SetTensorA(o.a), mm.SetTensorB(o.b);
     return mm.IterateAll(o.c);
   }

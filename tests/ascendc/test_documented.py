@@ -10,7 +10,7 @@ import pytest
 from asc_cases import need_ascendc
 
 import ms_custom_ops as mco
-from ms_custom_ops.errors import AscendcBuildError
+from ms_custom_ops.errors import AscendcBuildError, AscendcError
 
 need_ascendc()
 RNG = np.random.default_rng(41)
@@ -65,6 +65,16 @@ def layer_norm(x: np.ndarray, gamma: np.ndarray | float, beta: np.ndarray | floa
 
 def test_version_of_the_architecture(run):
     assert run(0, 16)[0] == 0x220
+
+
+def test_rows_of_elements_of_4_bits(run):
+    numbers = RNG.integers(-(2**31), 2**31, 512).astype(np.int32)
+    rows = np.stack([numbers.view(np.int8)[8 + 40 * i : 32 + 40 * i] for i in range(4)])
+    out = run(0, 17, numbers)[:256].reshape(4, 64)
+    assert np.array_equal(out[:, :48:2], (rows << 4) >> 4)
+    assert np.array_equal(out[:, 1:48:2], rows >> 4)
+    with pytest.raises(AscendcError, match="DataCopyPad: padding of elements of 4 bits; accepted: none"):
+        run(0, 18)
 
 
 def test_layer_norm_with_reciprocals(run):

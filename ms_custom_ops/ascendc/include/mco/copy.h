@@ -239,6 +239,11 @@ inline void pad_in(const mco_asc_where& where, const LocalTensor<T>& dst, const 
                    int64_t bytes, int64_t src_gap, int64_t dst_gap, bool pads, int64_t left, int64_t right,
                    mco_asc_value value, bool floats) {
   if (!count || !bytes) return;
+  if constexpr (std::is_same<T, int4b_t>::value) {  // bytes of two elements
+    if (pads || left || right) mco_asc_fault(&where, "padding of elements of 4 bits; accepted: none");
+    return pad_in(where, dst.template ReinterpretCast<uint8_t>(), src.template ReinterpretCast<uint8_t>(), count, bytes,
+                  src_gap, dst_gap, false, 0, 0, value, false);
+  }
   const int64_t size = int64_t(sizeof(T)), block = 32;
   if (bytes % size)
     mco_asc_fault(&where, "blockLen is %lld bytes; accepted: whole elements of %lld", (long long)bytes,

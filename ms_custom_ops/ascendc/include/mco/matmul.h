@@ -63,6 +63,7 @@ inline void regist(const Where& where, Pipe, const void*, Args&&... args) {
 #define REGIST_CUBE_OBJ REGIST_MATMUL_OBJ
 
 namespace matmul {
+using namespace AscendC;  // kernels say matmul::GetBlockIdx() too
 using AscendC::CFG_IBSHARE_NORM;
 using AscendC::CFG_MDL;
 using AscendC::CFG_NORM;

@@ -163,7 +163,10 @@ struct fp4x2_e1m2_t;
 
 // Two of them in a byte; tensors of it count elements of 4 bits.
 struct int4b_t {
-  uint8_t bits;
+  int4b_t() = default;
+  constexpr int4b_t(int value) : bits(uint8_t(value & 15)) {}
+  constexpr explicit operator int64_t() const { return int64_t(bits ^ 8) - 8; }
+  uint8_t bits = 0;
 };
 
 enum pipe_t { PIPE_S, PIPE_V, PIPE_M, PIPE_MTE1, PIPE_MTE2, PIPE_MTE3, PIPE_FIX, PIPE_ALL };
