@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Public kernels of serving (sgl-project/sgl-kernel-npu, xLLM-AI/xllm-ops) against their formulas."""
+"""Public kernels of serving (sgl-kernel-npu, xllm-ops, vllm-ascend) against their formulas."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ascendc_public import RNG, find, half, kernel, same
 import ms_custom_ops as mco
 
 SGL = "sgl-kernel-npu/csrc"
+VLLM = "vllm-ascend/csrc"
 TYPES = ((np.float16, "half", 2e-3), (ml_dtypes.bfloat16, "bfloat16_t", 1e-2))
 
 
@@ -118,3 +119,95 @@ def cache_to_nz(folder: Path) -> None:
     op(*caches, starts, lengths, is_prefill=True, num_kv_heads=2, head_size_k=64, head_size_v=32, out_shapes=[])
     for cache, expected in zip(caches, wanted, strict=True):
         same(cache, expected)
+
+
+@kernel
+def assigned_caches(folder: Path) -> None:
+    run = _built(folder, "assign_cache_op/op_kernel/assign_cache_op.cpp", "assign_cache_op")
+    batch, pool, cores = 6, 128, 4
+    for dtype in (np.int8, np.int16, np.int32, np.int64):
+        counts, heads, starts = RNG.integers(1, 30, batch), np.arange(batch) * 64, RNG.integers(0, 3, batch) * 32
+        source, caches = (RNG.integers(0, 100, shape).astype(dtype) for shape in (400, (batch + 1, pool)))
+        wanted = caches.copy()
+        for row, count, head, start in zip(wanted, counts, heads, starts, strict=False):
+            row[start : start + count] = source[head : head + count]
+        tiling = np.array([batch, pool, np.dtype(dtype).itemsize, 4096, 195584], np.uint32)
+        flags = np.zeros(4096, np.int32)
+        run(cores, caches, source, starts, starts + counts, heads, heads + counts, flags, tiling)
+        same(caches, wanted)
+
+
+@kernel
+def stored_blocks(folder: Path) -> None:
+    run = mco.ascendc.build(
+        find(folder, f"{VLLM}/attention/store_kv_block/op_kernel/store_kv_block.cpp"), entry="store_kv_block"
+    )
+    cores, groups, width, most = 3, 7, 40, 16
+    for dtype, key in ((np.int8, 1), (np.float16, 2), (np.float32, 4)):
+        keys, cache = (RNG.normal(size=(120, width)) * 20).astype(dtype), np.zeros((200, width), dtype)
+        counts = RNG.integers(0, most, groups).astype(np.int32)
+        heads = np.arange(groups, dtype=np.int32) * most
+        places = (RNG.permutation(12)[:groups] * most).astype(np.int32)
+        heads[2], wanted = -1, cache.copy()  # a group without keys
+        for count, head, place in zip(counts, heads, places, strict=True):
+            if head >= 0:
+                wanted[place : place + count] = keys[head : head + count]
+        tiling = np.array([most, keys.itemsize, width, *divmod(groups, cores), 120, 200, groups], np.uint32)
+        run(cores, keys, cache, counts, heads, places, tiling=tiling, tiling_key=key)
+        same(cache, wanted)
+
+
+def _lists(chosen: np.ndarray, tokens: list[int], blocks: list[int], turns: bool) -> list[list[list[int]]]:
+    """Of each head the tokens (of their sequence) that chose each block. Blocks are numbered sequence by sequence, or
+    in turns: the first of each sequence, then the second."""
+    numbers = [(b, k) for b, count in enumerate(blocks) for k in range(count)]
+    order = {pair: i for i, pair in enumerate(sorted(numbers, key=lambda p: (p[1], p[0])) if turns else numbers)}
+    lists: list[list[list[int]]] = [[[] for _ in order] for _ in chosen]
+    for head, rows in enumerate(chosen):
+        at = 0
+        for b, count in enumerate(tokens):
+            for token in range(count):
+                for k in rows[at + token]:
+                    if k >= 0:
+                        lists[head][order[b, int(k)]].append(token)
+            at += count
+    return lists
+
+
+@kernel
+def chosen_blocks(folder: Path) -> None:
+    """Five kernels, one after another, that turn the blocks each token chose into the tokens of each block."""
+    stages = ("meta", "hist", "row_prefix", "tile_prefix", "scatter")
+    base, runs = f"{VLLM}/attention/k2q_csr", {}
+    for stage in stages:
+        path = find(folder, f"{base}/k2q_csr_{stage}/op_kernel/k2q_csr_{stage}.cpp")
+        runs[stage] = mco.ascendc.build(path, entry=f"k2q_csr_{stage}", include_dirs=[path.parent])
+    cases = ((2, [37], [20], 4, False), (3, [20, 33, 5], [9, 12, 4], 3, False), (1, [100, 60], [30, 17], 8, True))
+    for heads, tokens, blocks, most, turns in cases:
+        total, rows, longest, groups = sum(tokens), sum(blocks), max(blocks), 4
+        chosen = np.full((heads, total, most), -1, np.int32)
+        for head in range(heads):
+            for token, room in enumerate(np.repeat(blocks, tokens)):
+                count = min(int(RNG.integers(0, most + 1)), int(room))
+                chosen[head, token, :count] = RNG.permutation(room)[:count]
+        ends, block_ends = (np.cumsum([0, *counts]).astype(np.int32) for counts in (tokens, blocks))
+        mapped, edges = len(tokens) * longest, total * most
+        wide = [heads, total, most, edges, len(tokens), rows, longest, mapped, 2048, 1, heads, heads, heads]
+        scratch = np.zeros(mapped + total + (2 * groups + 1) * heads * rows + 64, np.int32)
+        starts = np.zeros((heads, rows + 1), np.int32)
+        queries, slots = (np.full((heads, edges), -1, np.int32) for _ in range(2))
+        arguments = {
+            "meta": (1, ends, block_ends, scratch, None),
+            "hist": (groups, chosen, scratch, None),
+            "row_prefix": (min(heads, groups), scratch, starts),
+            "tile_prefix": (groups, scratch, starts, None),
+            "scatter": (groups, chosen, ends, scratch, queries, slots),
+        }
+        for number, stage in enumerate(stages):
+            narrow = [int(turns), 1, 2048, 0, groups, -(-total // groups), number, 0, 0, 0]
+            tiling = np.array([*wide, arguments[stage][0]], np.int64).tobytes() + np.array(narrow, np.int32).tobytes()
+            runs[stage](*arguments[stage], tiling=tiling)
+        for head, lists in enumerate(_lists(chosen, tokens, blocks, turns)):
+            same(starts[head], np.cumsum([0, *map(len, lists)]).astype(np.int32))
+            for row, wanted in enumerate(lists):
+                same(queries[head, starts[head, row] : starts[head, row + 1]], np.array(wanted, np.int32))

@@ -101,7 +101,7 @@ class Product {
     return t;
   }
   // Of one block into L0C, with `more` onto what is there.
-  void Sum(const mco_asc_where& where, const LocalTensor<L0cT>& sum, const Tile& tile, bool more) {
+  [[gnu::noinline]] void Sum(const mco_asc_where& where, const LocalTensor<L0cT>& sum, const Tile& tile, bool more) {
     constexpr int64_t side = square_side<A>, c0 = 32 / int64_t(sizeof(A));
     const auto [number, r, c, m, n, mm, nn] = tile;
     CubeMemory<A> memory;
@@ -150,7 +150,8 @@ class Product {
 
   static constexpr bool kWord = !std::is_same<C, L0cT>::value && (std::is_same<L0cT, int32_t>::value || sizeof(C) == 1);
 
-  void BlockOut(const mco_asc_where& where, const LocalTensor<L0cT>& sum, const Target& out, const Tile& tile) {
+  [[gnu::noinline]] void BlockOut(const mco_asc_where& where, const LocalTensor<L0cT>& sum, const Target& out,
+                                  const Tile& tile) {
     constexpr int64_t size = sizeof(C), block = 32 / size, width = size == 1 ? 32 : 16;
     const auto [number, r, c, m, n, mm, nn] = tile;
     const bool nz = C_TYPE::format == CubeFormat::NZ;
