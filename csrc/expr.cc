@@ -155,7 +155,9 @@ void ExprTable::compile_steps(uint32_t node, Expr& out) {
   out.first = base;
   out.count = uint32_t(steps_.size()) - base;
   for (uint32_t i = base; i < steps_.size(); ++i) {
-    if (steps_[i].op == ExprOp::Var) return;
+    if (steps_[i].op != ExprOp::Var) continue;
+    if (is_pair(out)) out.form = Expr::Form::Pair;
+    return;
   }
   try {
     out.c = run_steps(out, Registers());
@@ -199,7 +201,28 @@ uint32_t ExprTable::emit(uint32_t node, uint32_t base) {
   return slot_[node] = uint32_t(steps_.size() - 1 - base);
 }
 
+bool ExprTable::is_pair(const Expr& e) const {
+  if (e.count != 3) return false;
+  const ExprStep* s = steps_.data() + e.first;
+  const auto leaf = [](const ExprStep& x) { return x.op == ExprOp::Const || x.op == ExprOp::Var; };
+  return leaf(s[0]) && leaf(s[1]) && !leaf(s[2]) && s[2].op > ExprOp::Clz && !is_logical(s[2].op);
+}
+
+Value ExprTable::run_pair(const Expr& e, const Registers& registers) const {
+  const ExprStep* s = steps_.data() + e.first;
+  Value slot[2];
+  for (int i = 0; i < 2; ++i) {
+    slot[i] = s[i].value;
+    if (s[i].op != ExprOp::Var) continue;
+    const size_t reg = size_t(s[i].value.i);
+    if (!registers.set[reg]) throw EvalError("", uint32_t(reg));
+    slot[i] = registers.value[reg];
+  }
+  return apply_binary(s[2].op, slot[s[2].a], slot[s[2].b], s[2].operand, s[2].dtype);
+}
+
 Value ExprTable::eval_slow(const Expr& e, const Registers& registers) const {
+  if (e.form == Expr::Form::Pair) return run_pair(e, registers);
   if (e.form == Expr::Form::Steps) return run_steps(e, registers);
   uint64_t sum = uint64_t(e.c.i);
   const Term* t = terms_.data() + e.first;

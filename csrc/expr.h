@@ -61,9 +61,10 @@ struct Registers {
   std::vector<uint8_t> set;
 };
 
-// A root: a constant, `c + sum(coefficient * register)` in one integer dtype, or a run of steps.
+// A root: a constant, `c + sum(coefficient * register)` in one integer dtype, or a run of steps; a Pair is one of two
+// registers or constants and an operator.
 struct Expr {
-  enum class Form : uint8_t { Constant, Affine, Steps };
+  enum class Form : uint8_t { Constant, Affine, Steps, Pair };
   Form form = Form::Constant;
   DType dtype = I32;
   Value c{0};
@@ -117,6 +118,8 @@ class ExprTable {
  private:
   Value eval_slow(const Expr& e, const Registers& registers) const;
   Value run_steps(const Expr& e, const Registers& registers) const;
+  Value run_pair(const Expr& e, const Registers& registers) const;
+  bool is_pair(const Expr& e) const;
   bool affine(uint32_t node, int64_t factor, DType dtype, Expr& out, std::vector<Term>& terms, int depth) const;
   void compile_steps(uint32_t node, Expr& out);
   uint32_t emit(uint32_t node, uint32_t base);

@@ -93,6 +93,12 @@ class Machine {
     return o.holds(lo, hi) ? views_[o.buffer].base + o.start : write_any(in, tensor, lo, hi);
   }
 
+  // The same for an operand that loading has settled with at least `bytes` bytes, more than 0, from its start on; null
+  // for any other. For instructions with many operands of one extent.
+  uint8_t* settled(const Operand& o, int64_t bytes) const {
+    return bytes <= int64_t(o.room) ? views_[o.buffer].base + o.start : nullptr;
+  }
+
   // Address of a move's operand of `extent` bytes. Memory on the device is allocated as ALIGN_UP(n, 32) + 32 bytes, so
   // a move of whole blocks may end behind a GM tensor by that much; `room` is then what of the extent the tensor
   // holds, else INT64_MAX.

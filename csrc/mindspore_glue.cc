@@ -152,7 +152,7 @@ struct OpData : AotKernelData {
       for (size_t d = 0; d < n; d++) {
         if (bound_shapes[at++] != t.shapes[i][d]) return false;
       }
-      if (bound_dtypes[i] != t.dtypes[i]) return false;
+      if (std::strcmp(bound_dtypes[i].c_str(), t.dtypes[i])) return false;
     }
     return at == bound_shapes.size();
   }

@@ -21,6 +21,9 @@ void transpose_fractal(const Kernels& k, uint8_t* dst, const uint8_t* src) {
   k.transpose16(to, from);
 }
 
+// An end of accesses as Machine::settled takes it; one that no settled place has where nothing is accessed.
+int64_t near_end(Wide end, bool none) { return none || end > UINT32_MAX ? INT64_MAX : int64_t(end); }
+
 }  // namespace
 
 void check_nchw(const Program& p, const Instr& in) {
@@ -45,8 +48,17 @@ void run_nchw(Machine& m, const Instr& in) {
   const Wide src_end = none ? Wide(src_half) : src_half + last * src_rep + length;
   uint8_t* dst[kSide];
   const uint8_t* src[kSide];
-  for (int i = 0; i < kSide; ++i) dst[i] = m.write(in, isa::vnchwconv::dst0 + i, dst_half, dst_end) + dst_half;
-  for (int i = 0; i < kSide; ++i) src[i] = m.read(in, isa::vnchwconv::src0 + i, src_half, src_end) + src_half;
+  const int64_t dst_bytes = near_end(dst_end, none), src_bytes = near_end(src_end, none);
+  for (int i = 0; i < kSide; ++i) {
+    const int n = isa::vnchwconv::dst0 + i;
+    uint8_t* const at = m.settled(in.tensors[size_t(n)], dst_bytes);
+    dst[i] = (at ? at : m.write(in, n, dst_half, dst_end)) + dst_half;
+  }
+  for (int i = 0; i < kSide; ++i) {
+    const int n = isa::vnchwconv::src0 + i;
+    const uint8_t* const at = m.settled(in.tensors[size_t(n)], src_bytes);
+    src[i] = (at ? at : m.read(in, n, src_half, src_end)) + src_half;
+  }
   m.kernels.nchw[size >> 1](dst, src, repeat, dst_rep, src_rep);
 }
 
