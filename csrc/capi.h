@@ -137,6 +137,10 @@ MCO_API void mco_set_time_limit(double seconds);
 MCO_API int mco_set_isa(const char* name, char* err, size_t errlen);
 MCO_API const char* mco_get_isa(void);
 
+// n values of src as dst, each float16, bfloat16 or float32 by its code: rounded to nearest even, infinity beyond the
+// range. Returns 1 for other dtypes, a negative n or no memory.
+MCO_API int mco_cast_floats(void* dst, int dst_dtype, const void* src, int src_dtype, int64_t n);
+
 // A core that executes one instruction at a time (core.h). `scope_bytes`: sizes of gm (unused), ub, l1, l0a, l0b, l0c,
 // bt, smask, which are the numbers of the scopes. The numbers of buffers and registers count from 0 in their order.
 typedef struct mco_core mco_core;

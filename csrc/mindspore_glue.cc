@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one function MindSpore calls for every op of the package (ops.Custom, func_type "aot") and its Init.
+// The one function MindSpore calls for every op of the package (ops.Custom, func_type "aot") and its Init, and one for
+// casts beside them.
 // MindSpore is built with the old string ABI, so this file is too; it speaks to the engine through the C interface.
 #define _GLIBCXX_USE_CXX11_ABI 0
 
@@ -67,6 +68,13 @@ struct DType {
 constexpr DType kDTypes[] = {{"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"int8", 1},  {"uint8", 1},  {"int16", 2},
                              {"uint16", 2},  {"int32", 4},    {"uint32", 4},  {"int64", 8}, {"uint64", 8}, {"bool", 1}};
 constexpr int kDTypeCount = sizeof(kDTypes) / sizeof(kDTypes[0]);
+
+int DTypeCode(const char* name) {
+  for (int i = 0; i < kDTypeCount; i++) {
+    if (!std::strcmp(kDTypes[i].name, name)) return i;
+  }
+  return -1;
+}
 
 struct Error : std::runtime_error {
   explicit Error(const std::string& text) : std::runtime_error(text) {}
@@ -433,6 +441,18 @@ MCO_API int mco_op(int nparam, void** params, int* ndims, int64_t** shapes, cons
   data->ran = true;
   if (!data->IsBoundFor(t)) Bind(data, t);
   Run(*data, params);
+  return 0;
+}
+
+// A cast between floats (ms_custom_ops/mindspore/cast.py). It reads no attributes.
+MCO_API int mco_cast(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes, void*, void*) {
+  if (nparam != 2) throw Error("mco_cast: " + std::to_string(nparam) + " tensors; accepted: a tensor and its result");
+  const Tensors t{ndims, shapes, dtypes};
+  const int from = DTypeCode(dtypes[0]), to = DTypeCode(dtypes[1]);
+  if (t.Elements(0) != t.Elements(1) || mco_cast_floats(params[1], to, params[0], from, t.Elements(0))) {
+    throw Error("mco_cast: " + t.Text(0) + " as " + t.Text(1) +
+                "; accepted: float16, bfloat16 or float32 as one of them, of as many elements");
+  }
   return 0;
 }
 

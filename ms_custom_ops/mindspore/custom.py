@@ -88,17 +88,19 @@ def _extension() -> ctypes.CDLL:
 
 
 class EngineCustom(ops.Custom):
-    """A primitive whose function is ``mco_op`` of the extension.
+    """A primitive whose function is one of the extension.
 
     Args:
         name: what errors call it.
         bprop: gradient function; a plain ``def`` in a source file, since the graph compiler reads it.
+        function: its name in the extension.
     """
 
-    def __init__(self, name: str, bprop: Any = None):
+    def __init__(self, name: str, bprop: Any = None, function: str = _FUNCTION):
         self._mco_name = name
+        _extension()  # which refuses a path that MindSpore would misread
         super().__init__(
-            f"{engine.library_path()}:{_FUNCTION}",
+            f"{engine.library_path()}:{function}",
             self._separate_infer,
             self._separate_infer,
             func_type="aot",

@@ -11,6 +11,7 @@ from mindspore.common import dtype as mstype
 
 from ms_custom_ops import mco_generated_ops
 from ms_custom_ops.errors import OpArgumentError, OpDtypeError, describe
+from ms_custom_ops.mindspore.cast import cast
 from ms_custom_ops.mindspore.custom import DTYPES, dtype_name
 from ms_custom_ops.mindspore.lowered import about, check_tensors, eager, lowered, operand_of
 
@@ -206,7 +207,7 @@ def flash_attention(
     wide = about(query)[1] == mstype.float32
     if wide or compute_dtype is not None:
         rounded = _rounded_to(compute_dtype, (about(query)[1], about(key)[1], about(value)[1]))
-        query, key, value = ops.cast(query, rounded), ops.cast(key, rounded), ops.cast(value, rounded)
+        query, key, value = cast(query, rounded), cast(key, rounded), cast(value, rounded)
     if isinstance(seed, Tensor):
         seed_words, seed = _words(seed), 0
     elif seed is None:
@@ -229,5 +230,5 @@ def flash_attention(
     }
     out, softmax_max, softmax_sum = lowered("flash_attention", mco_generated_ops.flash_attention, given, attrs)
     if wide:
-        out = ops.cast(out, mstype.float32)
+        out = cast(out, mstype.float32)
     return out, softmax_max, softmax_sum

@@ -17,6 +17,7 @@ from mindspore.ops import PrimitiveWithInfer
 
 from ms_custom_ops.lower.steps import Chain, Computed, Steps, lower_call, of_zeros
 from ms_custom_ops.mindspore import computed as functions
+from ms_custom_ops.mindspore.cast import cast
 from ms_custom_ops.mindspore.custom import DTYPES, dtype_name
 from ms_custom_ops.registry import get_op
 from ms_custom_ops.registry.public import ABSENT, Operand
@@ -210,7 +211,7 @@ def _step(x, step, tensors):
     if kind == "corner":
         return x[..., : step[1], : step[2]]
     if kind == "cast":
-        return ops.cast(x, step[1])
+        return cast(x, step[1])
     if kind == "flags":
         return _flags(x)
     if kind == "broadcast":
