@@ -196,10 +196,13 @@ def room_in_gm(room: int) -> Any:
         Tensor.bytes_left = real  # type: ignore[method-assign]
 
 
-def run_case(function: Any, case: Case, soc: str, run: bool = True, room: int = 0) -> str:
+def run_case(
+    function: Any, case: Case, soc: str, run: bool = True, room: int = 0, zeros: bool = False, both: bool = False
+) -> str:
     """Trace, run (unless ``run`` is False) and compare; the text of what is wrong, or "". Errors pass through. ``room``
     bytes of unspecified content lie behind every argument: a kernel that reaches beyond them is then judged by its
-    results."""
+    results. ``zeros``: integers that the case has no values for are 0. ``both``: the reference engine gives the same
+    bits."""
     rng = np.random.default_rng(7)
     with room_in_gm(room):
         program = mco.trace(function, *case.params, soc=soc, **case.more)
@@ -207,21 +210,27 @@ def run_case(function: Any, case: Case, soc: str, run: bool = True, room: int = 
         return ""
     fed, results = parted(tensors_of(case.params), program)
     for tensor in fed:
+        given = tensor.get("value") is not None
         tensor["value"] = values_of(tensor, rng)
+        if zeros and not given and tensor["value"].dtype.kind in "iu":
+            tensor["value"] = np.zeros_like(tensor["value"])
     if len(program.inputs) != len(fed) or program.input_scalars:
         wanted = [program.buffers[i].name for i in program.inputs] + [f"scalar {i}" for i in program.input_scalars]
         raise HostError(f"{len(fed)} tensors are given, the kernel takes {', '.join(wanted)}")
     feed = []
     for index, tensor in zip(program.inputs, fed, strict=True):
         held(program.buffers[index], tensor, tensor["value"].shape, room)
-        value = tensor["value"]
-        if room:
-            value = np.concatenate([np.frombuffer(value.tobytes(), np.uint8), np.full(room, 255, np.uint8)])
-        feed.append(value.view(DTYPES[program.buffers[index].dtype].numpy))
+        feed.append(fed_value(program.buffers[index], tensor["value"], room))
     for index, tensor in zip(program.outputs, results, strict=False):
         if index not in program.inputs:
             held(program.buffers[index], tensor, tuple(tensor["shape"]), room)
+    before = [value.copy() for value in feed] if both else []  # a kernel may write its inputs
     got = mco.run(program, feed)
+    if both:
+        defined = mco.run(program, before, engine="reference")
+        for index, a, b in zip(program.outputs, got, defined, strict=True):
+            if a.tobytes() != b.tobytes():
+                return f"output {program.buffers[index].name}: the engines differ"
     if case.golden is None:
         return ""
     if room:
@@ -234,11 +243,27 @@ def run_case(function: Any, case: Case, soc: str, run: bool = True, room: int = 
     return compare(got, want, case.standard)
 
 
+def fed_value(buffer: Any, value: np.ndarray, room: int) -> np.ndarray:
+    """Data as the kernel declares them, with ``room`` bytes behind."""
+    raw = np.frombuffer(value.tobytes(), np.uint8)
+    if raw.size % SIZE[buffer.dtype]:
+        raise FormError(f"{raw.size} bytes are given for {buffer.name}, a tensor of {buffer.dtype}")
+    dtype = DTYPES[buffer.dtype].numpy
+    if room:
+        return np.concatenate([raw, np.full(room, 255, np.uint8)]).view(dtype)
+    return raw.view(dtype).reshape(value.shape if value.size * SIZE[buffer.dtype] == raw.size else -1)
+
+
 def held(buffer: Any, tensor: dict, shape: tuple, room: int = 0) -> None:
     """Let an argument have the memory of the case's tensor, and ``room`` bytes. A device passes addresses: kernels
     declare arguments of other sizes than they get, and reach what is really there."""
     count = math.prod(tensor.get("run_shape") or tensor["shape"])
     size = np.dtype(DTYPES[DTYPE_NAMES.get(tensor["dtype"], tensor["dtype"])].numpy).itemsize
+    if count * size % SIZE[buffer.dtype]:
+        what = f"{tensor['dtype']} {tuple(tensor['shape'])}"
+        raise FormError(f"{buffer.name} is {what} in the case, {buffer.dtype} in the kernel")
+    if math.prod(shape) != count:
+        raise FormError(f"{buffer.name} has shape {tuple(tensor['shape'])} and {math.prod(shape)} values")
     buffer.size_bytes = count * size + room
     same = math.prod(shape) * SIZE[buffer.dtype] == buffer.size_bytes
     buffer.shape = shape if same else (buffer.size_bytes // SIZE[buffer.dtype],)
@@ -246,6 +271,10 @@ def held(buffer: Any, tensor: dict, shape: tuple, room: int = 0) -> None:
 
 class GoldenError(Exception):
     """A golden that cannot be computed."""
+
+
+class FormError(Exception):
+    """Tensors that cannot be what the kernel takes."""
 
 
 class HostError(Exception):
@@ -287,8 +316,9 @@ def blame(error: BaseException, tree: str = "") -> tuple[str, str]:
         return "tool", line
     if isinstance(error, TimeoutError):
         return "slow", line
-    if isinstance(error, (HostError, GoldenError)):
-        return "host" if isinstance(error, HostError) else "test", line
+    faults = {HostError: "host", GoldenError: "test", FormError: "form"}
+    if type(error) in faults:
+        return faults[type(error)], line
     if isinstance(error, TikSupportError) and _CHIP.search(line):
         return "chip", line
     raised = raised_by(error, tree) if tree else ""

@@ -11,6 +11,8 @@ Nothing is fetched: FOLDER is a tree somebody has, e.g. an operator package of C
   that its author runs (``add_precision_case``) is compared with its golden (``calc_expect_func``) by its
   ``PrecisionStandard``: stage ``golden``; a golden that a case names which is compiled only is compared too:
   ``compiled``. Where an error is expected the operator must refuse the arguments, or the run stop: ``refusal``;
+* with ``--run-traced`` cases without a golden are run on random data too: ``ran``; those with no more than
+  ``--reference`` elements by both engines;
 * single-op descriptions (``*.json``: a list of ``op``, ``input_desc``, ``output_desc``, ``attr``): traced and run
   (``run``), or traced only where they have more than ``--elements`` in all (``large``);
 * calls of ``--cases``: a list of ``{kernel: path, function: name, args: [...], attrs: {...}, soc: chip, name: text,
@@ -30,7 +32,7 @@ Printed are the counts and, per failure, one line with the reason and whose faul
 | tool | a package that the test needs |
 | host | a kernel that needs the tiling data of a host function |
 | form | a single-op description that does not say how its parts become arguments (lists of tensors, missing ones) or
-  what its integers are: they are 0 |
+  what its integers are: they are 0; or a case of a tensor that cannot be the kernel's |
 | slow | longer than ``--timeout`` |
 | here | none of these: of this package, until shown otherwise |
 
@@ -44,6 +46,7 @@ import argparse
 import collections
 import collections.abc
 import contextlib
+import copy
 import inspect
 import io
 import math
@@ -76,6 +79,7 @@ from kernel_cases import (
 from single_ops import single_ops
 
 from ms_custom_ops import compat
+from ms_custom_ops.errors import EngineError
 
 _TIK = re.compile(r"\btik\.Tik\(")
 _IMPORT = re.compile(r"^(?:from|import)\s.*$", re.MULTILINE)
@@ -84,6 +88,7 @@ _FORM = re.compile(
     r"^SignatureError|^OpParamError: \w+: (arguments|type of |\w+ is \{)"
     r"|^EngineError: (\w+: \w+ needs bytes \[-|scalar: integer division by zero|data_move: burst is 0)"
 )
+_MEANS = {"golden": "the golden is met", "compiled": "the golden is met", "run": "it runs", "ran": "it runs"}
 _ROOM = 1 << 24  # bytes behind every argument, to judge a kernel that reaches beyond them
 
 
@@ -130,9 +135,7 @@ def judged(kernel: str, name: str, stage: str, options: argparse.Namespace, call
     if result.whose == "here" and _BEYOND.search(result.reason):
         again = guarded(kernel, name, stage, options, lambda: call(_ROOM))
         if again.whose == "":
-            what = (
-                "the golden is met" if stage in ("golden", "compiled") else "it runs" if stage == "run" else "it traces"
-            )
+            what = _MEANS.get(stage, "it traces")
             result.whose, result.reason = "kernel", f"{result.reason}; with room behind its arguments {what}"
         elif "overflow: elements" in again.reason or again.whose in ("test", "tool"):
             result.whose = "kernel"
@@ -166,7 +169,26 @@ def work_test(item: dict, options: argparse.Namespace) -> Any:
         for case in test.cases:
             if options.goldens and case.golden is None:
                 continue
-            yield one_case(item, test, case, options)
+            result = one_case(item, test, case, options)
+            yield result
+            if options.run_traced and result.stage == "trace" and not result.whose and small(case.params, options):
+                yield run_traced(item, test, case, options)
+
+
+def run_traced(item: dict, test: OpUT, case: Case, options: argparse.Namespace) -> Result:
+    """Result of a case that is compiled only, run on random data; where that fails with integers of 0, which are
+    indices and counts that every kernel takes."""
+    soc = str(chip_of(case.chips, options.soc))
+    both = small(case.params, options, options.reference)
+
+    def call(room: int = 0) -> str:
+        function = getattr(compat.load_kernel(item["file"]), test.function)
+        try:
+            return run_case(function, copy.deepcopy(case), soc, True, room, both=both)
+        except EngineError:
+            return run_case(function, copy.deepcopy(case), soc, True, room, True, both)
+
+    return judged(item["kernel"], case.name, "ran", options, call)
 
 
 def one_case(item: dict, test: OpUT, case: Case, options: argparse.Namespace) -> Result:
@@ -179,7 +201,8 @@ def one_case(item: dict, test: OpUT, case: Case, options: argparse.Namespace) ->
 
     def call(room: int = 0) -> str:
         function = getattr(compat.load_kernel(item["file"]), test.function)
-        return run_case(function, case, soc, compared or case.fails and small(case.params, options), room)
+        runs = compared or case.fails and small(case.params, options)
+        return run_case(function, copy.deepcopy(case), soc, runs, room)  # operators write into what describes a tensor
 
     if not case.fails:
         return judged(kernel, case.name, stage, options, call)
@@ -216,10 +239,10 @@ def named_function(name: str) -> Any:
     return runpy.run_path(path)[function]
 
 
-def small(params: list, options: argparse.Namespace) -> bool:
-    """Whether tensors of a call are few enough to run it where it has no golden."""
+def small(params: list, options: argparse.Namespace, most: int | None = None) -> bool:
+    """Whether tensors of a call are few enough to run it where it has no golden; ``most`` in place of --elements."""
     with contextlib.suppress(TypeError):  # shapes that an operator is to refuse
-        return sum(math.prod(t["shape"]) for t in tensors_of(params)) <= options.elements
+        return sum(math.prod(t["shape"]) for t in tensors_of(params)) <= (options.elements if most is None else most)
     return False
 
 
@@ -353,6 +376,8 @@ def main() -> int:
     parser.add_argument("--known", help="YAML list of failures that are understood; public_kernels.yaml by default")
     parser.add_argument("--only", help="kernels or tests with this text in their path")
     parser.add_argument("--goldens", action="store_true", help="of the unit tests the cases with goldens only")
+    parser.add_argument("--run-traced", action="store_true", help="of the unit tests also run the cases without golden")
+    parser.add_argument("--reference", type=int, default=0, help="of those, the most elements for both engines")
     parser.add_argument("--elements", type=int, default=1 << 24, help="a call without golden with more is not run")
     parser.add_argument("--timeout", type=int, default=60, help="seconds per case")
     parser.add_argument("--jobs", type=int, default=2)

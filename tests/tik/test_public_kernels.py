@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -201,6 +202,82 @@ def test_whose_fault_a_failure_is(tmp_path: Path) -> None:
     assert "output 0: 16 of 16 elements deviate" in reasons["compiled_only"]
     assert reasons["nothing_wrong"].endswith("<class 'RuntimeError'> is expected")
     assert "blocks is too large [raised by the kernel, reach.py:7]" in reasons["its_own_check"]
+
+
+INDEXED = """
+from tbe import tik
+
+def indexed(x, at, y, kernel_name="indexed"):
+    t = tik.Tik()
+    gm = t.Tensor("float32", (16,), tik.scope_gm, "x")
+    index = t.Tensor("int32", (8,), tik.scope_gm, "at")
+    out = t.Tensor("float32", (8,), tik.scope_gm, "y")
+    ub = t.Tensor("float32", (8,), tik.scope_ubuf, "ub")
+    row = t.Tensor("int32", (8,), tik.scope_ubuf, "row")
+    t.data_move(row, index, 0, 1, 1, 0, 0)
+    k = t.Scalar("int32", init_value=row[0])
+    t.data_move(ub, gm[k * 8], 0, 1, 1, 0, 0)
+    t.data_move(out, ub, 0, 1, 1, 0, 0)
+    t.BuildCCE("indexed", [gm, index], [out])
+"""
+INDEXED_CASES = """
+def case(**at):
+    kind = at.pop("out", "float32")
+    out = tensor("output", 6 if kind == "uint8" else 8, kind)
+    name = at.pop("name")
+    return {"params": [tensor("input"), {**tensor("input", 8, "int32"), **at}, out], "case_name": name}
+
+ut_case.add_case("all", case(name="zeros", value_range=[7, 9]))  # out of bounds: runs with indices of 0
+ut_case.add_case("all", case(name="given", value=[9] * 8))
+ut_case.add_case("all", case(name="odd", out="uint8", value=[1] * 8))
+ut_case.add_case("all", case(name="short", value=[1, 1]))
+ut_case.add_precision_case("all", {**case(name="golden", value=[1] * 8),
+                                   "calc_expect_func": lambda x, at, y: x["value"][8:]})
+"""
+
+
+@pytest.mark.parametrize("reference", ["0", "100"])
+def test_cases_without_goldens_are_run(tmp_path: Path, reference: str) -> None:
+    impl = tmp_path / "impl"
+    impl.mkdir()
+    (impl / "indexed.py").write_text(INDEXED)
+    (tmp_path / "test_indexed.py").write_text(
+        TEST.format(op="Indexed", module=None, function=None, cases=INDEXED_CASES)
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(ROOT / "scripts" / "public_kernels.py"), str(tmp_path), "--quiet",
+         "--run-traced", "--reference", reference],
+        capture_output=True, text=True, timeout=300, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert "trace      4 of 4" in lines and "golden     1 of 1" in lines
+    assert "ran        1 of 4, 2 form, 1 kernel" in lines
+    reasons = {line.split(" | ")[2].split()[-1]: line for line in lines if " | " in line}
+    assert "src needs bytes [288, 320) of x, it has 64" in reasons["given"]
+    assert reasons["given"].endswith("with room behind its arguments it runs")
+    assert "y is uint8 (6,) in the case, float32 in the kernel" in reasons["odd"]
+    assert "at has shape (8,) and 2 values" in reasons["short"]
+
+
+def test_engines_that_differ_are_a_fault(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "scripts"))
+    import kernel_cases
+
+    (tmp_path / "indexed.py").write_text(INDEXED)
+    function = kernel_cases.compat.load_kernel(str(tmp_path / "indexed.py")).indexed
+    real = kernel_cases.mco.run
+
+    def other(program: Any, feed: Any, engine: str = "native") -> list:
+        return [v + (engine == "reference") for v in real(program, feed, engine)]
+
+    def params() -> list:
+        x, at = {"shape": (16,), "dtype": "float32"}, {"shape": (8,), "dtype": "int32", "value": [1] * 8}
+        return [x, at, {"shape": (8,), "dtype": "float32", "param_type": "output"}]
+
+    assert kernel_cases.run_case(function, kernel_cases.Case("same", params(), []), "Ascend910A", both=True) == ""
+    monkeypatch.setattr(kernel_cases.mco, "run", other)
+    text = kernel_cases.run_case(function, kernel_cases.Case("differs", params(), []), "Ascend910A", both=True)
+    assert text == "output y: the engines differ"
 
 
 def test_a_test_belongs_to_the_kernel_of_its_own_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
