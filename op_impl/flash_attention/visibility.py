@@ -51,24 +51,35 @@ class Visibility:
         self._gm_bounds = gm.get("row_bounds")
 
     def prepare(self) -> None:
-        """Constants: zeros, ones, penalty, ``columns`` (0..15 in every row of a repeat) and ``diagonal`` (column minus
-        row of a slice ``[M, 16]``); lengths are fetched from GM."""
-        b, v = self._buffers, self._vector
+        """Constants: zeros, ones, penalty and, where an edge is masked with them, ``columns`` (0..15 in every row of a
+        repeat) and ``diagonal`` (column minus row of a slice ``[M, 16]``); lengths are fetched from GM."""
+        b, v, p = self._buffers, self._vector, self._problem
         for name, value in (("zeros", 0.0), ("ones", 1.0), ("penalty", PENALTY)):
             v.dup(b[name], value, _LANES)
-        columns, diagonal = b["columns"], b["diagonal"]
-        for lane in range(_LANES):
-            columns.tensor[lane].set_as(float(lane % CUBE_BLOCK))
-            diagonal.tensor[lane].set_as(float(lane % CUBE_BLOCK - lane // CUBE_BLOCK))
-        filled, total = _LANES, self._plan.q_block * CUBE_BLOCK
-        while filled < total:
-            step = min(filled, total - filled)
-            v.adds(diagonal.shift(filled), diagonal, -float(filled // CUBE_BLOCK), step)
-            filled += step
+        if self._has_last_key or p.has_row_bounds or p.has_q_lengths:
+            for lane in range(_LANES):
+                b["columns"].tensor[lane].set_as(float(lane % CUBE_BLOCK))
+        if p.upper_tokens is not None or p.lower_tokens is not None or p.has_q_lengths:
+            self._fill_diagonal()
         for side, gm in self._gm_lengths.items():
             if gm is not None:
                 blocks = gm.shape[0] * 4 // BLOCK_BYTES
                 self._tik.data_move(b[f"{side}_lengths"][0], gm[0], 0, 1, blocks, 0, 0)
+
+    def _fill_diagonal(self) -> None:
+        diagonal = self._buffers["diagonal"]
+        for lane in range(_LANES):
+            diagonal.tensor[lane].set_as(float(lane % CUBE_BLOCK - lane // CUBE_BLOCK))
+        filled, total = _LANES, self._plan.q_block * CUBE_BLOCK
+        while filled < total:
+            step = min(filled, total - filled)
+            self._vector.adds(diagonal.shift(filled), diagonal, -float(filled // CUBE_BLOCK), step)
+            filled += step
+
+    @property
+    def _has_last_key(self) -> bool:
+        """Keys may end inside a column of 16."""
+        return self._problem.has_kv_lengths or self._problem.kv_len % CUBE_BLOCK != 0
 
     def lengths(self, batch: Any) -> tuple[Any, Any]:
         """Query and key length of a batch entry: Python ints, or registers when they come from GM."""
@@ -172,9 +183,10 @@ class Visibility:
             bound = s.hold(offset - p.lower_tokens)
             with self._tik.if_scope(bound > 1 - height):
                 self._diagonal(scores, rows, columns, s.to_float(bound), -1.0)
-        left = s.hold(kv_length - k0)
-        with self._tik.if_scope(left < columns):
-            self._columns(scores, rows, columns, s.to_float(1 - left))
+        if self._has_last_key:
+            left = s.hold(kv_length - k0)
+            with self._tik.if_scope(left < columns):
+                self._columns(scores, rows, columns, s.to_float(1 - left))
         if p.has_q_lengths:
             below = s.hold(q_length - q0)
             with self._tik.if_scope(below < height):

@@ -10,10 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ms_custom_ops.program import ir
 from ms_custom_ops.testing import assert_rms
 
 sys.path.insert(0, str(Path(__file__).parent))
 from flash_cases import LIMIT, Case, run_golden, run_kernel, tensors_of, with_dtype
+from kernel_trace import traced
 
 SOCS = ("Ascend910A", "Ascend910B1")  # a fused-core and a split-core chip
 LENGTHS = ((1, 1), (17, 63), (128, 128), (200, 72), (257, 511), (1, 1000))
@@ -60,6 +62,10 @@ CASES = [
     Case(130, 200, 64, "causal", strategy="xunfei"),
     Case(300, 300, 16, "causal", batch=3, n1=9, n2=3, strategy="wukong"),  # tasks are dealt in several turns
     Case(129, 190, 16, "causal,lengths", batch=4, n1=9, n2=9, strategy="wukong"),
+    Case(17, 48, 16, "none"),  # keys end with a column of 16
+    Case(32, 48, 16, "lengths", batch=2),
+    Case(48, 80, 32, "band"),
+    Case(40, 64, 32, "mask,shift,dropout"),
 ]
 
 
@@ -99,6 +105,27 @@ def test_bfloat16(case: Case) -> None:
 )
 def test_reference_engine(case: Case, soc: str) -> None:
     check(case, soc, "reference")
+
+
+@pytest.mark.parametrize(
+    "keys, attrs, named",
+    [
+        (48, {}, set()),
+        (49, {}, {"columns"}),
+        (48, {"sparse_mode": 3}, {"diagonal"}),
+        (33, {"sparse_mode": 4, "pre_tokens": 3, "next_tokens": 2}, {"columns", "diagonal"}),
+    ],
+    ids=str,
+)
+def test_constants_are_those_that_edges_need(keys: int, attrs: dict, named: set[str]) -> None:
+    """Each is 64 scalar stores a core."""
+    query, key = np.zeros((1, 2, 16, 16), np.float16), np.zeros((1, 2, keys, 16), np.float16)
+    loop = next(
+        x for x in traced("flash_attention", [query, key, key], attrs, "Ascend910B1").body if isinstance(x, ir.For)
+    )
+    stores = [x.ref.buffer for x in loop.body if isinstance(x, ir.Store)]
+    assert {name for name in ("columns", "diagonal") if any(name in b.name for b in stores)} == named
+    assert len(stores) == 64 * len(named)
 
 
 @pytest.mark.nightly
