@@ -380,13 +380,14 @@ void Checker::execute(Machine& m, const Step& s) {
     const std::unique_lock<std::mutex> turn = write_in_turn(s);
     if (!before(m, s)) return;
     keep_old(m);
-    if (run_.options.values) weigh(m, in);
+    const bool known = !operands_.empty();  // not of an instruction that is refused or touches nothing
+    if (run_.options.values && known) weigh(m, in);
     const int pipe = pipes_.in_region() ? pipe_of(program_, in) : kNoPipe;
     if (pipe != kNoPipe) land_same_pipe(m, pipe);
     in.op->run(m, in);
     note_writes(m, in);
     if (pipe >= kFirstTransferPipe && m.atomic == kDTypes && !run_.options.order) hold_back(m, pipe);
-    if (run_.options.values) after(m, in);
+    if (run_.options.values && known) after(m, in);
   } catch (const Error& e) {
     if (m.must_stop()) throw;
     lost(e.what(), in.loc);
