@@ -40,7 +40,11 @@ def forms(lanes: int) -> list[tuple]:
     found += [(lanes, {**once[1], **wide}, apart), (lanes, {**once[1], "dst_blk": 64, "dst_rep": 512}, apart)]
     between = {"dst_rep": 320, "src1_blk": 0, "src1_rep": 320}  # the blocks lie in the gaps of dst
     found += [(lanes, between, {**apart, "src1": lanes})]
-    found += [(lanes, {"src0_blk": 0, "src0_rep": 32, "src1_blk": 0, "src1_rep": 32}, apart)]
+    both = {"src0_blk": 0, "src0_rep": 32, "src1_blk": 0, "src1_rep": 32}
+    found += [(mask, both, apart) for mask in (lanes, lanes // 2, lanes // 8, lanes - 3)]
+    found += [(lanes, {**both, "src0_rep": 0, **more}, apart) for more in ({}, {"dst_rep": 320}, {"dst_rep": 512})]
+    found += [(lanes, {**both, "dst_rep": 320, "src0_rep": 320, "src1_rep": 0}, {**apart, "src0": lanes})]  # in gaps
+    found += [(lanes, both, {**apart, "src1": 64}), (lanes, both, {**apart, "src0": 0})]  # they meet
     return found
 
 
