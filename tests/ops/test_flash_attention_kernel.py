@@ -115,7 +115,7 @@ def test_reference_engine(case: Case, soc: str) -> None:
         (48, {"sparse_mode": 3}, {"diagonal"}),
         (33, {"sparse_mode": 4, "pre_tokens": 3, "next_tokens": 2}, {"columns", "diagonal"}),
     ],
-    ids=str,
+    ids=["no edge", "last columns", "causal", "band and last columns"],
 )
 def test_constants_are_those_that_edges_need(keys: int, attrs: dict, named: set[str]) -> None:
     """Each is 64 scalar stores a core."""
