@@ -123,7 +123,7 @@ void Checker::alloc(const Step& s) {
   Mark* marks = chip_.base(b.scope) + b.address;
   if (round > 0 && !b.copies.empty()) {
     for (int64_t i = 0; i < b.size_bytes; ++i) marks[i] = marks[i] == kNeverWritten ? kNeverWritten : kCarried;
-  } else {
+  } else if (b.size_bytes) {  // a memory may have no bytes at all
     std::memset(marks, kNeverWritten, size_t(b.size_bytes));
   }
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from programs import Builder
 
 import ms_custom_ops as mco
 from ms_custom_ops import tik
@@ -42,3 +43,15 @@ def test_no_repeat_is_no_finding() -> None:
 def test_a_refused_repeat_is_the_only_finding(n: int) -> None:
     (finding,) = checked(n).findings
     assert f"repeat is {n}; accepted: 0" in finding.text
+
+
+def test_an_empty_tensor_in_a_memory_without_bytes() -> None:
+    b = Builder(scope_bytes={"ub": 1 << 16})
+    b.local("none", "l1", "float16", 0)
+    x = b.local("x", "ub", "float32", 64)
+    b.move(x, b.gm("given", "float32", 64, "input"))
+    b.move(b.gm("out", "float32", 64, "output"), x)
+    given = np.arange(64, dtype=np.float32)
+    report = run_checked(b.program, [given])
+    assert not report.findings
+    np.testing.assert_array_equal(report.outputs[0], given)
