@@ -201,6 +201,7 @@ void check_scope_bytes(Scope scope, int64_t bytes) {
 void place_buffer(Program& p, Buffer& b) {
   if (b.scope == GM) {
     if (b.size_bytes < -1) fail("program bytes: buffer %s has %lld bytes", b.name.c_str(), (long long)b.size_bytes);
+    b.address = 0;  // it lies where the caller says; sums with what the bytes say need not be numbers
     return;
   }
   check_place(p, b, b.address);

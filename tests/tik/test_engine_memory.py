@@ -250,3 +250,14 @@ def test_sanitizers_find_a_missing_bounds_check(tmp_path):
     machine.write_text(text.replace(BOUNDS_CHECK, "if (false) {"))
     ran = _sanitized_run(copy, tmp_path)
     assert ran.returncode == 1 and "AddressSanitizer" in ran.stderr
+
+
+def test_a_place_on_chip_of_a_global_tensor_says_nothing() -> None:
+    b = Builder()
+    x = b.local("x", "ub", "float32", 64)
+    given, out = b.gm("given", "float32", 64, "input"), b.gm("out", "float32", 64, "output")
+    b.move(x, given)
+    b.move(out, x)
+    given.address = 2**63 - 1
+    values = np.arange(64, dtype=np.float32)
+    np.testing.assert_array_equal(engine.run(b.program, [values])[0], values)
