@@ -107,7 +107,7 @@ struct Logs {
 };
 
 LogChunk take_chunk(int64_t size) {
-  if (size <= kChunkBytes) {
+  if (size == kChunkBytes) {
     Logs& logs = fork_safe<Logs>();
     std::lock_guard<std::mutex> lock(logs.mutex);
     if (!logs.chunks.empty()) {
@@ -117,8 +117,7 @@ LogChunk take_chunk(int64_t size) {
       return chunk;
     }
   }
-  const int64_t whole = std::max(size, kChunkBytes);
-  return {std::unique_ptr<uint8_t[]>(new uint8_t[size_t(whole)]), whole};
+  return {std::unique_ptr<uint8_t[]>(new uint8_t[size_t(size)]), size};
 }
 
 void give_chunks(std::vector<LogChunk>& chunks) noexcept {
@@ -142,7 +141,8 @@ void give_chunks(std::vector<LogChunk>& chunks) noexcept {
 void AtomicLog::add(uint32_t buffer, uint8_t* at, const uint8_t* bytes, int64_t size, DType t) {
   if (chunks_.empty() || left_ < size) {
     chunks_.reserve(chunks_.size() + 1);
-    chunks_.push_back(take_chunk(size));
+    // As much again as there is: many blocks may wait that have logged little.
+    chunks_.push_back(take_chunk(std::max(size, std::min(bytes_, kChunkBytes))));
     left_ = chunks_.back().size;
   }
   uint8_t* const place = chunks_.back().memory.get() + chunks_.back().size - left_;

@@ -13,10 +13,11 @@ import pytest
 from engine_cases import need_engine
 from programs import Builder, ref
 
-from ms_custom_ops import engine
+from ms_custom_ops import engine, tik
 from ms_custom_ops.errors import EngineError
 from ms_custom_ops.program import ir
 from ms_custom_ops.program.expr import binary, var
+from ms_custom_ops.tik.trace import trace
 
 need_engine()
 
@@ -142,3 +143,33 @@ def test_offsets_into_tensors_without_memory():
     b.instr("data_move", [ref(u), ref(x, var(at, "int32"))], nburst=0, burst=32)
     b.instr("data_move", [ref(z, var(at, "int32")), ref(u)], nburst=1, burst=0)
     engine.run(b.program, [np.zeros(0, np.float32)])
+
+
+def many_logs(blocks: int) -> ir.Program:
+    """Blocks that add 32 bytes each, of which the first takes long: the others wait for it."""
+
+    def kernel() -> None:
+        t = tik.Tik()
+        x = t.Tensor("float32", (8,), tik.scope_gm, "x")
+        y = t.Tensor("float32", (8,), tik.scope_gm, "y", is_atomic_add=True)
+        with t.for_range(0, blocks, block_num=blocks) as block:
+            ub = t.Tensor("float32", (64,), tik.scope_ubuf, "ub")
+            with t.if_scope(block == 0), t.for_range(0, 10_000_000):
+                t.vec_dup(64, ub, 0.0, 1, 8)
+            t.vec_dup(64, ub, 1.0, 1, 8)
+            t.set_atomic_add(1)
+            t.data_move(y, ub, 0, 1, 1, 0, 0)
+            t.set_atomic_add(0)
+        t.BuildCCE("kernel", [x], [y])
+
+    return trace(kernel, soc="Ascend910B1")
+
+
+def test_a_log_of_few_adds_takes_little_memory():
+    """20,000 of them took 80 MB."""
+    statements = (
+        "program, feed = many_logs(20_000), [np.zeros(8, np.float32)]\n"
+        "engine.set_num_threads(2)\nbefore = peak()\n"
+        "(out,) = engine.run(program, feed)\nassert (out == 20_000).all()"
+    )
+    assert grown(statements) < 32
