@@ -7,6 +7,7 @@
 
 #include "../ms_custom_ops/ascendc/include/mco/abi.h"
 #include "core.h"
+#include "prefetch.h"
 
 namespace mco::asc {
 
@@ -62,11 +63,10 @@ class Sites {
       last_->next_known = site.known;
     }
     last_ = &site;
-    if (!site.next) return;
-    constexpr size_t kLine = 64, kLines = 4;  // of a site with few words
-    const Site& first = *site.next;
-    for (size_t i = 0; i < kLines; ++i) __builtin_prefetch(reinterpret_cast<const char*>(first.next) + i * kLine);
-    core.foresee(first.next_known);
+    const Site* const first = site.next;
+    if (!first || !first->next) return;
+    prefetch_lines(first->next, 4);  // of a site with few words
+    core.foresee(first->next_known);
   }
 
  private:

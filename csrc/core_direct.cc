@@ -7,6 +7,7 @@
 #include "core.h"
 #include "decode.h"
 #include "lanes.h"
+#include "prefetch.h"
 
 namespace mco {
 
@@ -68,15 +69,11 @@ struct DirectForm : FormHead {
 
 void Core::foresee(const KnownForm& known) const {
   if (!known.form) return;
-  constexpr size_t kLine = 64;
-  const auto near = [](const void* at, size_t lines) {
-    for (size_t i = 0; i < lines; ++i) __builtin_prefetch(static_cast<const char*>(at) + i * kLine);
-  };
   const DirectForm& form = *known.form;
-  near(&form, 2);
-  near(form.args, 1);
-  near(form.operands, 2);
-  near(&form.plan, 4);
+  prefetch_lines(&form, 2);
+  prefetch_lines(form.args, 1);
+  prefetch_lines(form.operands, 2);
+  prefetch_lines(&form.plan, 4);
 }
 
 void Core::DropForm::operator()(DirectForm* form) const { delete form; }

@@ -73,6 +73,16 @@ ut_case.add_case("all", {"params": [tensor("input"), tensor("output"), "x"], "ex
 """
 
 
+def run_script(folder: Path, *options: str) -> tuple[list[str], dict[str, str]]:
+    """What the script prints of a folder: its lines, and those of failures by the case."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(ROOT / "scripts" / "public_kernels.py"), str(folder), "--quiet", *options],
+        capture_output=True, text=True, timeout=300, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    return lines, {line.split(" | ")[2].split()[-1]: line for line in lines if " | " in line}
+
+
 def test_counts_and_reasons(tmp_path: Path) -> None:
     impl = tmp_path / "tbe" / "impl"
     impl.mkdir(parents=True)
@@ -100,12 +110,8 @@ def test_counts_and_reasons(tmp_path: Path) -> None:
     (tmp_path / "calls.yaml").write_text(json.dumps(calls))
     known = [{"kernel": "scale_by", "message": "15 of 16|16 of 16", "whose": "test", "why": "the golden is wrong"}]
     (tmp_path / "known.yaml").write_text(json.dumps(known))
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "scripts" / "public_kernels.py"), str(tmp_path), "--quiet",
-         "--cases", str(tmp_path / "calls.yaml"), "--known", str(tmp_path / "known.yaml")],
-        capture_output=True, text=True, timeout=300, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    lines = done.stdout.splitlines()
+    files = ("--cases", str(tmp_path / "calls.yaml"), "--known", str(tmp_path / "known.yaml"))
+    lines, _ = run_script(tmp_path, *files)
     assert "load       2 of 2" in lines
     assert "golden     2 of 4, 1 test, 1 chip" in lines
     assert "trace      1 of 2, 1 dsl" in lines
@@ -182,12 +188,7 @@ def test_whose_fault_a_failure_is(tmp_path: Path) -> None:
     nested = {**small, "shape": [[16], [16]]}  # a shape for each of several tensors: no plain call
     entries.append({"op": "ReachTwoIP", "input_desc": [nested], "output_desc": [small]})
     (tmp_path / "two.json").write_text(json.dumps(entries))
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "scripts" / "public_kernels.py"), str(tmp_path), "--quiet",
-         "--elements", str(1 << 20)],
-        capture_output=True, text=True, timeout=300, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    lines = done.stdout.splitlines()
+    lines, reasons = run_script(tmp_path, "--elements", str(1 << 20))
     assert "load       1 of 1" in lines
     assert "golden     1 of 3, 1 kernel, 1 test" in lines
     assert "compiled   0 of 1, 1 here" in lines
@@ -195,7 +196,6 @@ def test_whose_fault_a_failure_is(tmp_path: Path) -> None:
     assert "trace      0 of 1, 1 kernel" in lines
     assert "run        1 of 1" in lines
     assert "large      1 of 1" in lines
-    reasons = {line.split(" | ")[2].split()[-1]: line for line in lines if " | " in line}
     assert "of x, it has 64" in reasons["reads_256_of_64_bytes"]
     assert reasons["reads_256_of_64_bytes"].endswith("; with room behind its arguments the golden is met")
     assert "ValueError: no such reduction" in reasons["no_golden"]
@@ -244,15 +244,9 @@ def test_cases_without_goldens_are_run(tmp_path: Path, reference: str) -> None:
     (tmp_path / "test_indexed.py").write_text(
         TEST.format(op="Indexed", module=None, function=None, cases=INDEXED_CASES)
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(ROOT / "scripts" / "public_kernels.py"), str(tmp_path), "--quiet",
-         "--run-traced", "--reference", reference],
-        capture_output=True, text=True, timeout=300, check=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
-    lines = done.stdout.splitlines()
+    lines, reasons = run_script(tmp_path, "--run-traced", "--reference", reference)
     assert "trace      4 of 4" in lines and "golden     1 of 1" in lines
     assert "ran        1 of 4, 2 form, 1 kernel" in lines
-    reasons = {line.split(" | ")[2].split()[-1]: line for line in lines if " | " in line}
     assert "src needs bytes [288, 320) of x, it has 64" in reasons["given"]
     assert reasons["given"].endswith("with room behind its arguments it runs")
     assert "y is uint8 (6,) in the case, float32 in the kernel" in reasons["odd"]
