@@ -21,6 +21,7 @@ from pathlib import Path
 import ascendc_points  # noqa: F401  registers its kernels
 import ascendc_scans  # noqa: F401
 import ascendc_serving  # noqa: F401
+import ascendc_tasks  # noqa: F401
 import numpy as np
 from ascendc_public import KERNELS, RNG, Missing, find, half, kernel, same, single
 

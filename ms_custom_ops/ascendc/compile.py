@@ -41,6 +41,7 @@ _VARIANTS = 8  # libraries kept of one unit, for texts that change back and fort
 _CORES = ("CUBE", "VEC")
 _ADDRESS = re.compile(r"(?:invalid cast|reinterpret_cast) from (?:type )?.?(?:'|‘)?mco_asc::Address<")
 _UNKNOWN = re.compile(r"error: [‘'](\w+)[’'] was not declared in this scope")
+_AMBIGUOUS = re.compile(r"error: reference to [‘'](\w+)[’'] is ambiguous")
 _TEMPLATE = re.compile(r"\b(?:inline|constexpr) [^\n;={}]*?\b([A-Z]\w+)\(|^MCO_ASC_[A-Z0-9_]+\(([A-Z]\w+)[,)]", re.M)
 # Entries that the C library has a function of the same name for.
 _LIBRARY = frozenset(
@@ -218,7 +219,7 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
     objects = []
     for number, source in enumerate([main, *others]):
         made = scratch / f"{number}{core}.o"
-        _compile_source([*command, "-c", str(source), "-o", str(made)], unit)
+        _compile_source([*command, "-c", str(source), "-o", str(made)], unit, scratch)
         objects.append(str(made))
         for path in dependencies(made.with_suffix(".d")):
             if not {scratch, include_folder(), host_include_folder()} & set(path.parents):
@@ -229,11 +230,11 @@ def _compile(unit: Unit, core: str, scratch: Path, files: dict[str, str]) -> Pat
     return library
 
 
-def _compile_source(command: list[str], unit: Unit) -> None:
+def _compile_source(command: list[str], unit: Unit, scratch: Path) -> None:
     """Compiles a source; again where it says what plain g++ does not read and `_means` knows."""
     result = subprocess.run(command, capture_output=True, text=True, errors="replace")
     used: list[str] = []
-    while result.returncode and (more := [flag for flag in _means(result.stderr) if flag not in used]):
+    while result.returncode and (more := [flag for flag in _means(result.stderr, scratch) if flag not in used]):
         used += more
         again = subprocess.run([*command, *used], capture_output=True, text=True, errors="replace")
         if any(f"function for call to ‘{name}" in again.stderr for name in _UNKNOWN.findall(result.stderr)):
@@ -242,15 +243,23 @@ def _compile_source(command: list[str], unit: Unit) -> None:
     _raise_of(result, unit)
 
 
-def _means(errors: str) -> list[str]:
+def _means(errors: str, scratch: Path) -> list[str]:
     """Flags with which the headers read a source that made these errors.
 
     `Exp<float, false>(x, ...)` without a namespace: C++20, and clang in C++17, look among the functions of the
     namespace of ``x``; g++ in C++17 wants to know first that ``Exp`` is a template. `reinterpret_cast` of an address
-    on the chip, which is a class here, since it is both number and pointer to kernels.
+    on the chip, which is a class here, since it is both number and pointer to kernels. A class of the kernel's own with
+    the name of one of our functions (of another chip or a later version) beside `using namespace AscendC`: the function
+    steps aside.
     """
     names = sorted(set(_UNKNOWN.findall(errors)) & _templates())
     flags = [f"-DMCO_ASC_TEMPLATES={''.join(f'MCO_ASC_TEMPLATE({name});' for name in names)}"] if names else []
+    if own := sorted(set(_AMBIGUOUS.findall(errors)) & (_templates() | _refused())):
+        aside = scratch / f"without_{'_'.join(own)[:64]}.h"
+        moved = [f"#define {name} mco_asc_not_{name}\n" for name in own]
+        back = [f"#undef {name}\n" for name in own]
+        aside.write_text("".join([*moved, '#include "kernel_operator.h"\n', *back]))
+        flags.append(f"-include{aside}")
     return [*flags, "-DMCO_ASC_REINTERPRET"] if _ADDRESS.search(errors) else flags
 
 
@@ -259,6 +268,13 @@ def _templates() -> frozenset[str]:
     """Names of the functions that the headers declare in the namespace AscendC."""
     text = "\n".join(path.read_text() for path in sorted((include_folder() / "mco").glob("*.h")))
     return frozenset(name for pair in _TEMPLATE.findall(text) for name in pair if name)
+
+
+@functools.cache
+def _refused() -> frozenset[str]:
+    """Names that the headers declare to refuse them."""
+    text = (include_folder() / "mco" / "absent.h").read_text()
+    return frozenset(re.findall(r"MCO_ASC_(?:ON_950|NOT_YET|NEWER)\((\w+)", text))
 
 
 def dependencies(rule: Path) -> list[Path]:

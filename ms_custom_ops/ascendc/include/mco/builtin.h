@@ -154,6 +154,16 @@ struct IsSameType {
 struct AscendCUtils {
   static constexpr int32_t GetBitSize(int32_t bytes) { return bytes * 8; }
   static constexpr int32_t GetC0Size() { return 32; }
+  // The mask register, for calls that do not set it.
+  template <class T, bool isSetMask = true>
+  static void SetMask(const uint64_t& maskHigh, const uint64_t& maskLow) {
+    if constexpr (isSetMask) SetVectorMask<T>(maskHigh, maskLow);
+  }
+  template <class T, bool isSetMask = true>
+  static void SetMask(int32_t length) {
+    if constexpr (isSetMask) SetVectorMask<T>(length);
+  }
+  static void ResetMask() { AscendC::ResetMask(); }
 };
 
 constexpr float PI = 3.14159265358979323846f;

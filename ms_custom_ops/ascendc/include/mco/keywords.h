@@ -53,6 +53,9 @@
 #define __inline__ inline
 #endif
 #define __force_inline__ inline
+#ifndef __forceinline__
+#define __forceinline__ inline
+#endif
 #ifndef GM_ADDR
 #define GM_ADDR uint8_t*
 #endif

@@ -8,6 +8,20 @@ namespace AscendC {
 
 class TPipe;
 
+// What a queue is told beyond its depth: a constant of it may be the last template argument. Nothing of it is needed
+// here.
+struct TQueConfig {
+  bool nd2nz = false;
+  bool nz2nd = false;
+  bool scmBlockGroup = false;
+  uint32_t bufferLen = 0;
+  uint32_t bufferNumber = 0;
+  uint32_t consumerSize = 0;
+  TPosition consumer[8] = {};
+  bool enableStaticEvtId = false;
+  bool enableLoopQueue = false;
+};
+
 template <TPosition source, TPosition destination, int32_t depth, auto mask = 0>
 class TQueBind {
  public:

@@ -35,5 +35,7 @@ inline T tiling_at(const void* at, size_t offset, const char* call, const char* 
 #define REGISTER_TILING_DEFAULT(type) using TILING_STRUCT_OF_A_HOST_HEADER_GIVEN_TO_BUILD = type
 #define REGISTER_TILING_FOR_TILINGKEY(condition, type)
 #define TILING_KEY_IS(key) (mco_asc_this_core("TILING_KEY_IS")->tiling_key == uint64_t(key))
+#ifndef TILING_KEY_VAR  // a kernel whose preprocessor asks for it is built for one key, by a define
 #define TILING_KEY_VAR (mco_asc_this_core("TILING_KEY_VAR")->tiling_key)
+#endif
 #define TILING_KEY_LIST(...)
