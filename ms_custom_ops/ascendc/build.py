@@ -48,7 +48,7 @@ def build(
                                               else include_dirs)]  # fmt: skip
     macros = [_define(text) for text in ([defines] if isinstance(defines, str) else defines)]
     texts = {path: path.read_text(errors="replace") for path in files}
-    name, home = _find_entry(entry, texts)
+    name, home = _find_entry(entry, texts, macros)
     folders += [path.parent for path in files if path.parent not in folders]
     unit = compiler.Unit(
         entry=name,
@@ -120,7 +120,7 @@ def _define(text: str) -> str:
     return text
 
 
-def _find_entry(entry: str | None, texts: dict[Path, str]) -> tuple[str, Path]:
+def _find_entry(entry: str | None, texts: dict[Path, str], defines: Sequence[str] = ()) -> tuple[str, Path]:
     """The entry and the file that defines it."""
     bare = {path: rewrite.without_comments(text) for path, text in texts.items()}
     functions = {path: rewrite.global_functions(text) for path, text in bare.items()}
@@ -138,6 +138,9 @@ def _find_entry(entry: str | None, texts: dict[Path, str]) -> tuple[str, Path]:
     last = re.sub(r"<.*>$", "", entry, flags=re.S).split("::")[-1].strip()
     for path, listed in found.items():
         if last in listed:
+            return entry, path
+    for path, listed in found.items():
+        if any(f"{name}={last}" in defines for name in listed):  # GDN_KERNEL=gdn and void GDN_KERNEL(...)
             return entry, path
     if not re.fullmatch(r"[A-Za-z_]\w*", last):
         raise AscendcBuildError(describe("ascendc.build", "entry", repr(entry), "the name of a function"))

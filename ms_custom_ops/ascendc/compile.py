@@ -42,6 +42,7 @@ _CORES = ("CUBE", "VEC")
 _ADDRESS = re.compile(r"(?:invalid cast|reinterpret_cast) from (?:type )?.?(?:'|‘)?mco_asc::Address<")
 _UNKNOWN = re.compile(r"error: [‘'](\w+)[’'] was not declared in this scope")
 _AMBIGUOUS = re.compile(r"error: reference to [‘'](\w+)[’'] is ambiguous")
+_STREAM = re.compile(r"‘(?:cout|cerr|endl)’ is not a member of ‘std’")
 _TEMPLATE = re.compile(r"\b(?:inline|constexpr) [^\n;={}]*?\b([A-Z]\w+)\(|^MCO_ASC_[A-Z0-9_]+\(([A-Z]\w+)[,)]", re.M)
 # Entries that the C library has a function of the same name for.
 _LIBRARY = frozenset(
@@ -250,7 +251,7 @@ def _means(errors: str, scratch: Path) -> list[str]:
     namespace of ``x``; g++ in C++17 wants to know first that ``Exp`` is a template. `reinterpret_cast` of an address
     on the chip, which is a class here, since it is both number and pointer to kernels. A class of the kernel's own with
     the name of one of our functions (of another chip or a later version) beside `using namespace AscendC`: the function
-    steps aside.
+    steps aside. `std::cout` of a source that prints in a CPU build: the vendor's headers bring it along.
     """
     names = sorted(set(_UNKNOWN.findall(errors)) & _templates())
     flags = [f"-DMCO_ASC_TEMPLATES={''.join(f'MCO_ASC_TEMPLATE({name});' for name in names)}"] if names else []
@@ -260,6 +261,7 @@ def _means(errors: str, scratch: Path) -> list[str]:
         back = [f"#undef {name}\n" for name in own]
         aside.write_text("".join([*moved, '#include "kernel_operator.h"\n', *back]))
         flags.append(f"-include{aside}")
+    flags += ["-includeiostream"] if _STREAM.search(errors) else []
     return [*flags, "-DMCO_ASC_REINTERPRET"] if _ADDRESS.search(errors) else flags
 
 

@@ -156,3 +156,13 @@ def _declarations(bare: str) -> list[tuple[int, int]]:
             start = i + 1
         i += 1
     return [*found, (start, len(bare))]
+
+
+if __name__ == "__main__":  # by the CMake package: python rewrite.py SOURCE COPY
+    import sys
+    from pathlib import Path
+
+    given = Path(sys.argv[1])
+    Path(sys.argv[2]).write_text(
+        f'#include "mco/launch.h"\n#line 1 "{given}"\n{plain_launches(given.read_text(errors="replace"))}'
+    )

@@ -28,8 +28,9 @@ _NEW = re.compile(r"(zeros|ones|arange|normal):([\d,x]+):(\w+)")
 @click.option("--cflags", is_flag=True, help="Print the flags that a kernel or a program is compiled with.")
 @click.option("--libs", is_flag=True, help="Print what a program is linked with.")
 @click.option("--cmake", is_flag=True, help="Print the folder to add to CMAKE_PREFIX_PATH.")
+@click.option("--root", is_flag=True, help="Print the folder that build files of CANN's samples take as its package.")
 @click.pass_context
-def command(ctx: click.Context, cflags: bool, libs: bool, cmake: bool) -> None:
+def command(ctx: click.Context, cflags: bool, libs: bool, cmake: bool, root: bool) -> None:
     """Kernels in Ascend C.
 
     \b
@@ -37,10 +38,12 @@ def command(ctx: click.Context, cflags: bool, libs: bool, cmake: bool) -> None:
       ms-custom-ops ascendc run add_custom.cpp --blocks 8 x.npy ones:16384:float16 zeros:16384:float16 16384
       ms-custom-ops ascendc build add_custom.cpp --out add_custom.o
       g++ $(ms-custom-ops ascendc --cflags) main.cpp add_custom.cpp $(ms-custom-ops ascendc --libs)
+      cmake -S . -B build -DASCEND_CANN_PACKAGE_PATH=$(ms-custom-ops ascendc --root) -DSOC_VERSION=Ascend910B1
     """
     words = [*compiler.cflags(), "-include", "mco/launch.h"] if cflags else []
     words += compiler.libs() if libs else []
     words += [str(Path(ascendc.__file__).parent / "cmake")] if cmake else []
+    words += [str(Path(ascendc.__file__).parent)] if root else []
     if words:
         click.echo(" ".join(words))
     elif ctx.invoked_subcommand is None:

@@ -53,3 +53,26 @@ def test_cmake_package(tmp_path, compiler):
     run("cmake", "--build", tmp_path, "-j", "2")
     for name, says in SAYS.items():
         assert run(tmp_path / name) == says
+
+
+@pytest.mark.parametrize("soc", ["Ascend910B1", "ascend310p3"])
+@pytest.mark.parametrize(("mode", "says"), [("npu", "9 135 75 1\n"), ("cpu", "3 45\n")])
+def test_a_build_file_that_looks_for_the_vendor_s_package(tmp_path, mode, says, soc):
+    need("cmake", "g++")
+    soc = soc if mode == "npu" else "Ascend" + soc[6:].upper()  # a target's name, there
+    package = [f"-DASCEND_CANN_PACKAGE_PATH={asked('--root')[0]}", f"-DRUN_MODE={mode}", f"-DSOC_VERSION={soc}"]
+    run("cmake", "-S", SOURCES / "package", "-B", tmp_path, *package)
+    run("cmake", "--build", tmp_path, "-j", "2")
+    assert run(tmp_path / "main") == says
+    if mode == "npu":
+        symbols = run("nm", "-D", tmp_path / "libkernels_npu.so")
+        assert " T aclrtlaunch_triple" in symbols and "aclrtlaunch_times_int" not in symbols
+
+
+def test_a_chip_that_is_not_there_is_named(tmp_path):
+    need("cmake", "g++")
+    package = [f"-DASCEND_CANN_PACKAGE_PATH={asked('--root')[0]}", "-DSOC_VERSION=Ascend310B4"]
+    command = ["cmake", "-S", str(SOURCES / "package"), "-B", str(tmp_path), *package]
+    told = subprocess.run(command, capture_output=True, text=True)
+    words = " ".join(told.stderr.split())
+    assert told.returncode and "SOC_VERSION is Ascend310B4; accepted: Ascend310P1, Ascend310P3" in words

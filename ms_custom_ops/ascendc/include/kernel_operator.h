@@ -33,7 +33,9 @@
 #include "mco/tiling.h"
 #include "mco/absent.h"
 
-namespace tik2 = AscendC;
+namespace tik2 {  // a namespace of its own: sources of its time put their classes into it
+using namespace AscendC;
+}
 
 #ifdef MCO_ASC_REINTERPRET  // see compile.py
 #define reinterpret_cast ::mco_asc::reinterpret

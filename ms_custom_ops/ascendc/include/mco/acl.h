@@ -2,6 +2,7 @@
 // What programs of a kernel's own ask of the runtime: memory, copies, streams. Device and host are one here.
 #pragma once
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -11,7 +12,11 @@ typedef int aclError;
 typedef uint16_t aclFloat16;
 typedef void* aclrtStream;
 typedef void* aclrtContext;
-typedef void* aclrtEvent;
+typedef struct mco_acl_event {
+  std::chrono::steady_clock::time_point at;
+}* aclrtEvent;
+typedef enum { ACL_DEVICE, ACL_HOST } aclrtRunMode;
+typedef enum { ACL_DDR_MEM, ACL_HBM_MEM } aclrtMemAttr;
 typedef enum { ACL_MEM_MALLOC_HUGE_FIRST, ACL_MEM_MALLOC_HUGE_ONLY, ACL_MEM_MALLOC_NORMAL_ONLY } aclrtMemMallocPolicy;
 typedef enum {
   ACL_MEMCPY_HOST_TO_HOST,
@@ -52,3 +57,38 @@ inline aclError aclrtMemset(void* to, size_t room, int32_t value, size_t bytes) 
 }
 inline float aclFloat16ToFloat(aclFloat16 value) { return mco_asc::half_to_float(value); }
 inline aclFloat16 aclFloatToFloat16(float value) { return mco_asc::float_to_half(value); }
+
+inline aclError aclrtResetDeviceForce(int32_t) { return 0; }
+inline aclError aclrtGetDeviceCount(uint32_t* count) { return *count = 1, 0; }
+inline aclError aclrtGetRunMode(aclrtRunMode* mode) { return *mode = ACL_HOST, 0; }
+inline aclError aclrtSetCurrentContext(aclrtContext) { return 0; }
+inline aclError aclrtGetCurrentContext(aclrtContext* context) { return *context = nullptr, 0; }
+inline aclError aclrtCreateStreamWithConfig(aclrtStream* stream, uint32_t, uint32_t) { return *stream = nullptr, 0; }
+inline aclError aclrtSynchronizeStreamWithTimeout(aclrtStream, int32_t) { return 0; }
+inline aclError aclrtSynchronizeDeviceWithTimeout(int32_t) { return 0; }
+inline aclError aclrtMallocCached(void** memory, size_t bytes, aclrtMemMallocPolicy policy) {
+  return aclrtMalloc(memory, bytes, policy);
+}
+inline aclError aclrtMemsetAsync(void* to, size_t room, int32_t value, size_t bytes, aclrtStream) {
+  return aclrtMemset(to, room, value, bytes);
+}
+inline const char* aclrtGetSocName() { return __NPU_ARCH__ == 2201 ? "Ascend910B1" : "Ascend310P3"; }
+inline const char* aclGetRecentErrMsg() { return nullptr; }
+
+// Time between events is that of this machine, not of a chip.
+inline aclError aclrtCreateEvent(aclrtEvent* event) { return *event = new mco_acl_event(), 0; }
+inline aclError aclrtCreateEventWithFlag(aclrtEvent* event, uint32_t) { return aclrtCreateEvent(event); }
+inline aclError aclrtRecordEvent(aclrtEvent event, aclrtStream) {
+  return event->at = std::chrono::steady_clock::now(), 0;
+}
+inline aclError aclrtSynchronizeEvent(aclrtEvent) { return 0; }
+inline aclError aclrtStreamWaitEvent(aclrtStream, aclrtEvent) { return 0; }
+inline aclError aclrtResetEvent(aclrtEvent, aclrtStream) { return 0; }
+inline aclError aclrtEventElapsedTime(float* milliseconds, aclrtEvent begin, aclrtEvent end) {
+  *milliseconds = std::chrono::duration<float, std::milli>(end->at - begin->at).count();
+  return 0;
+}
+inline aclError aclrtDestroyEvent(aclrtEvent event) {
+  delete event;
+  return 0;
+}

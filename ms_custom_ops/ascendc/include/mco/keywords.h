@@ -14,11 +14,13 @@
 #ifndef MCO_ASC_UB_BYTES
 #define MCO_ASC_UB_BYTES 196608
 #endif
+#ifndef MCO_ASC_AS_ON_CHIP  // builds whose sources take the way of the chip
 #ifndef ASCENDC_CPU_DEBUG
 #define ASCENDC_CPU_DEBUG 1
 #endif
 #ifndef __CCE_KT_TEST__
 #define __CCE_KT_TEST__ 1
+#endif
 #endif
 
 // Address spaces and function kinds mean nothing to a C++ compiler.

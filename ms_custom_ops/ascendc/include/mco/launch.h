@@ -15,6 +15,25 @@ void call_with_function(const void* const* args) {
   call(function, args + 1);
 }
 
+// Pointers of a program are those of the kernel, whatever they point to.
+template <class To, class From>
+inline To launch_value(From value) {
+  if constexpr (std::is_pointer<To>::value && std::is_pointer<From>::value) {
+    return reinterpret_cast<To>(const_cast<void*>(static_cast<const void*>(value)));
+  } else if constexpr (std::is_pointer<To>::value && std::is_null_pointer<From>::value) {
+    return nullptr;
+  } else {
+    return To(value);
+  }
+}
+// What <<<>>> takes for a parameter: what C++ takes, and a void* for any pointer.
+template <class To, class From>
+constexpr bool launches_as() {
+  using Bare = std::remove_reference_t<From>;
+  return std::is_convertible<From, To>::value ||
+         (std::is_pointer<To>::value && std::is_same<std::remove_cv_t<Bare>, void*>::value);
+}
+
 template <class F>
 class Launcher;
 template <class... A>
@@ -24,6 +43,12 @@ class Launcher<void (*)(A...)> {
   void operator()(A... values) const {
     const void* args[] = {&function_, static_cast<const void*>(&values)...};
     mco_asc_run_alone(&call_with_function<A...>, args, blocks_, default_kind(), __NPU_ARCH__);
+  }
+  template <class... V, std::enable_if_t<sizeof...(V) == sizeof...(A) && !(std::is_convertible<V, A>::value && ...) &&
+                                             (launches_as<A, V>() && ...),
+                                         int> = 0>
+  void operator()(V&&... values) const {
+    (*this)(launch_value<A>(values)...);
   }
 
  private:
@@ -48,17 +73,6 @@ inline Launcher<void (*)(A...)> launcher(void (*function)(A...), int64_t blocks)
 
 namespace mco_asc {
 
-// Pointers of a program are those of the kernel, whatever they point to.
-template <class To, class From>
-inline To launch_value(From value) {
-  if constexpr (std::is_pointer<To>::value && std::is_pointer<From>::value) {
-    return reinterpret_cast<To>(const_cast<void*>(static_cast<const void*>(value)));
-  } else if constexpr (std::is_pointer<To>::value && std::is_null_pointer<From>::value) {
-    return nullptr;
-  } else {
-    return To(value);
-  }
-}
 template <class... A, class... V>
 inline void launch_as(void (*function)(A...), int64_t blocks, V... values) {
   static_assert(sizeof...(A) == sizeof...(V), "ACLRT_LAUNCH_KERNEL: another number of arguments than the kernel takes");

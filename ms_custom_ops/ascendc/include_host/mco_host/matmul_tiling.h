@@ -53,6 +53,11 @@ enum class MatrixTraverse : int32_t { NOSET = 0, FIRSTM = 1, FIRSTN = 2 };
 enum class DequantType { SCALAR = 0, TENSOR = 1, DEFAULT };
 enum class ScheduleType { INNER_PRODUCT = 0, OUTER_PRODUCT = 1 };
 enum class BatchMode { NONE = 0, BATCH_LESS_THAN_L1, BATCH_LARGE_THAN_L1, SINGLE_LARGE_THAN_L1 };
+// Sizes of a chip's memories that a source gives itself, in place of a PlatformAscendC.
+struct PlatformInfo {
+  platform_ascendc::SocVersion socVersion = platform_ascendc::SocVersion::RESERVED_VERSION;
+  uint64_t l1Size = 0, l0CSize = 0, ubSize = 0, l0ASize = 0, l0BSize = 0;
+};
 struct SysTilingTempBufSize {
   int32_t ubSize = 0, l1Size = 0, l0cSize = 0;
 };
@@ -67,6 +72,8 @@ class MatmulApiTilingBase {
     platform.GetCoreMemSize(platform_ascendc::CoreMemType::L0_C, l0c_);
     platform.GetCoreMemSize(platform_ascendc::CoreMemType::L1, l1_);
   }
+  explicit MatmulApiTilingBase(const PlatformInfo& platform)
+      : l0a_(platform.l0ASize), l0b_(platform.l0BSize), l0c_(platform.l0CSize), l1_(platform.l1Size) {}
   virtual ~MatmulApiTilingBase() = default;
 
   int32_t SetAType(TPosition, CubeFormat, DataType type, bool = false) { return a_type_ = type, 0; }
