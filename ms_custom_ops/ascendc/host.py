@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops.ascendc.definition import DTYPES, FORMAT_ND, NUMBER, Definition, TilingStruct, read
+from ms_custom_ops.ascendc.variants import read_templates
 from ms_custom_ops.errors import AscendcError, describe
 
 _MOST_DIMS = 25
@@ -70,7 +71,10 @@ class Tensor:
 
 
 class HostLibrary:
-    """Loaded library of a project. ``ops``: by name; ``structs``: what tiling functions fill."""
+    """Loaded library of a project.
+
+    ``ops``: by name; ``structs``: what tiling functions fill; ``templates``: what tiling keys stand for.
+    """
 
     def __init__(self, path: Path):
         self.path = path
@@ -80,9 +84,11 @@ class HostLibrary:
         text = self._library.mco_host_describe(ctypes.byref(failure))
         if text is None:
             raise AscendcError(self.said("op_host", "constructors of the OpDefs", failure))
-        ops, structs = read(json.loads(text.decode(errors="replace")))
+        described = json.loads(text.decode(errors="replace"))
+        ops, structs = read(described)
         self.ops: dict[str, Definition] = ops
         self.structs: list[TilingStruct] = structs
+        self.templates = read_templates(described["templates"])
 
     def call(self, op: Definition, soc: str) -> HostCall:
         """A call of ``op`` on a chip, to which tensors and attributes are added."""

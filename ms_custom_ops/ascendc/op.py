@@ -19,10 +19,11 @@ import numpy as np
 from ms_custom_ops.ascendc import compile as compiler
 from ms_custom_ops.ascendc.arguments import Array, arrays_of, attribute_values, contiguous, dtype_names, storage
 from ms_custom_ops.ascendc.build import build
-from ms_custom_ops.ascendc.definition import DYNAMIC, combination, config_name, kernel_header, keyed, struct_of
+from ms_custom_ops.ascendc.definition import DYNAMIC, combination, config_name, kernel_header
 from ms_custom_ops.ascendc.definition import Definition as OpDefinition
 from ms_custom_ops.ascendc.host import HostCall, HostLibrary, Tensor, Tiling
 from ms_custom_ops.ascendc.kernel import SYSTEM_WORKSPACE, Kernel
+from ms_custom_ops.ascendc.variants import Variants, templates_of
 from ms_custom_ops.cost.chip import CostChip
 from ms_custom_ops.cost.result import Profile
 from ms_custom_ops.engine.findings import Report
@@ -87,6 +88,7 @@ class AscendcOp:
         self.inputs, self.outputs = definition.for_soc(soc.family)
         self._host, self._source, self._folders, self._defines = host, source, folders, defines
         self._optimize = optimize
+        self._variants = Variants(definition, host.structs, templates_of(definition, host.templates), source, folders)
         self._kernels: dict[Any, Kernel] = {}
         self._launches: dict[Any, Launch] = {}
         self._lock = threading.RLock()
@@ -253,9 +255,9 @@ class AscendcOp:
         later = not values and any(
             param.reads_values and shape is not None for param, shape in zip(self.inputs, shapes, strict=True)
         )
-        if later and keyed(op, self._host.structs):
-            accepted = "one tiling structure for all keys, in a graph"
-            raise AscendcError(describe(op.name, "tiling", "of values, with structures by tiling key", accepted))
+        if later and self._variants.several:
+            accepted = "one kernel and one tiling structure for all keys, in a graph"
+            raise AscendcError(describe(op.name, "tiling", "of values, with kernels by tiling key", accepted))
         tiling = Tiling(1, 0, b"", 0) if later else call.tile()
         types = dict(zip((p.name for p in self.inputs), in_types, strict=True))
         firsts = [sum(count or 1 for count in groups[:n]) for n in range(len(groups))]
@@ -285,8 +287,8 @@ class AscendcOp:
     def _kernel(self, dtypes: Mapping[str, str], tiling_key: int) -> Kernel:
         """The kernel for dtypes, built when first needed."""
         op, structs = self.definition, self._host.structs
-        key = tiling_key if keyed(op, structs) and struct_of(op, structs, tiling_key) else 0
-        known = self._kernels.get((tuple(dtypes.items()), key))
+        variant = self._variants.of(tiling_key)
+        known = self._kernels.get((tuple(dtypes.items()), variant.key))
         if known is not None:
             return known
         if self._source is None:
@@ -294,7 +296,7 @@ class AscendcOp:
             at = f"{op.file}:{op.line}: "
             raise AscendcBuildError(at + describe(op.name, "kernel", "missing", accepted))
         self._warn_of_chip()
-        text = kernel_header(op, dtypes, structs, key)
+        text = kernel_header(op, dtypes, structs, variant.key)
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         header = compiler.store() / "tiling" / name / f"{op.entry}_of_op_host.h"
         if not header.is_file():
@@ -302,9 +304,9 @@ class AscendcOp:
             temporary = header.with_suffix(f".{os.getpid()}")
             temporary.write_text(text)
             os.replace(temporary, header)  # others may read it at any time
-        kernel = build([self._source, header], op.entry, self.soc.name, self._folders, self._defines,
-                       optimize=self._optimize)  # fmt: skip
-        self._kernels[tuple(dtypes.items()), key] = kernel
+        kernel = build([self._source, header], variant.entry, self.soc.name, self._folders,
+                       (*self._defines, *variant.defines), optimize=self._optimize)  # fmt: skip
+        self._kernels[tuple(dtypes.items()), variant.key] = kernel
         return kernel
 
     def run(

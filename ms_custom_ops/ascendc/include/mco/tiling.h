@@ -20,10 +20,14 @@ inline T tiling_at(const void* at, size_t offset, const char* call, const char* 
 
 }  // namespace mco_asc
 
-// build() defines the struct's name from the host header among the sources.
+// build() defines the struct's name from the host header among the sources; the kernel of one tiling key has its own.
+#ifdef MCO_ASC_STRUCT_OF_KEY
+#define MCO_ASC_TILING_STRUCT MCO_ASC_STRUCT_OF_KEY
+#else
+#define MCO_ASC_TILING_STRUCT TILING_STRUCT_OF_A_HOST_HEADER_GIVEN_TO_BUILD
+#endif
 #define GET_TILING_DATA(name, at) \
-  auto name =                     \
-      mco_asc::tiling_at<TILING_STRUCT_OF_A_HOST_HEADER_GIVEN_TO_BUILD>(at, 0, "GET_TILING_DATA", __FILE__, __LINE__)
+  auto name = mco_asc::tiling_at<MCO_ASC_TILING_STRUCT>(at, 0, "GET_TILING_DATA", __FILE__, __LINE__)
 #define GET_TILING_DATA_WITH_STRUCT(type, name, at) \
   auto name = mco_asc::tiling_at<type>(at, 0, "GET_TILING_DATA_WITH_STRUCT", __FILE__, __LINE__)
 #define GET_TILING_DATA_PTR_WITH_STRUCT(type, name, at) __gm__ type* name = (__gm__ type*)(at)

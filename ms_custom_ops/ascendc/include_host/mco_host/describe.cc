@@ -107,7 +107,8 @@ std::string Describe(const std::map<std::string, Op>& ops, const std::map<std::s
     return "{" + Pair("op", Text(c.op)) + ", " + Pair("file", Text(c.file)) + ", " +
            Pair("line", std::to_string(c.line)) + ", " + Pair("layout", Class(*made)) + "}";
   };
-  return "{" + Pair("ops", Array(ops, one)) + ", " + Pair("classes", Array(classes, structure)) + "}";
+  return "{" + Pair("ops", Array(ops, one)) + ", " + Pair("classes", Array(classes, structure)) + ", " +
+         Pair("templates", DescribeTemplateKeys()) + "}";
 }
 
 }  // namespace mco_host

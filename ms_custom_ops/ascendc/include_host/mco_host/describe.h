@@ -34,6 +34,7 @@ ops::TilingFunction TilingOf(const char* type, const Op& op);
 
 std::string Describe(const std::map<std::string, Op>& ops, const std::map<std::string, HostFunctions>& functions,
                      const std::vector<TilingClass>& classes);
+std::string DescribeTemplateKeys();  // of ASCENDC_TPL_ARGS_DECL
 
 }  // namespace mco_host
 
