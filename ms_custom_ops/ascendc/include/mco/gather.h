@@ -175,4 +175,13 @@ inline void TransDataTo5HD(uint64_t dst[16], uint64_t src[16], const TransDataTo
   mco_asc::to_5hd(where, operands, params);
 }
 
+// The same lists on the chip.
+template <class T>
+inline void TransDataTo5HD(const LocalTensor<uint64_t>& dst, const LocalTensor<uint64_t>& src,
+                           const TransDataTo5HDParams& params, mco_asc::Where where = mco_asc::Where::here()) {
+  uint64_t lists[2][16];
+  for (uint32_t i = 0; i < 16; ++i) lists[0][i] = dst.GetValue(i, where), lists[1][i] = src.GetValue(i, where);
+  TransDataTo5HD<T>(lists[0], lists[1], params, where);
+}
+
 }  // namespace AscendC

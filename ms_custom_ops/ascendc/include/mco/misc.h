@@ -243,8 +243,25 @@ template <bool B, class X, class Y>
 using conditional = std::conditional<B, X, Y>;
 template <class... T>
 using tuple = std::tuple<T...>;
+template <class A, class B>
+constexpr bool is_same_v = std::is_same_v<A, B>;
+template <class A, class B>
+constexpr bool is_base_of_v = std::is_base_of_v<A, B>;
+template <class A, class B>
+constexpr bool is_convertible_v = std::is_convertible_v<A, B>;
+template <bool B, class T = void>
+using enable_if_t = std::enable_if_t<B, T>;
+template <bool B, class X, class Y>
+using conditional_t = std::conditional_t<B, X, Y>;
+template <class T, T value>
+using integral_constant = std::integral_constant<T, value>;
+using std::false_type;
 using std::get;
+using std::index_sequence;
+using std::make_index_sequence;
 using std::make_tuple;
+using std::true_type;
+using std::tuple_size;
 template <int n>
 using Int = std::integral_constant<int, n>;
 }  // namespace Std

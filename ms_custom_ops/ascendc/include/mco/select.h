@@ -93,6 +93,45 @@ inline void compare_scalar_count(const char* name, Where where, const LocalTenso
   mco_asc_set_mask(~uint64_t(0), ~uint64_t(0));
 }
 
+// A mask does not keep a chip from comparing whole repeats. Where the lanes that are not asked for lie behind the block
+// of an operand they are left out here: their bits hold nothing that a kernel could use.
+template <class T>
+inline bool ends_before(const LocalTensor<T>& tensor, int64_t bytes) {
+  const mco_asc_home* home = tensor.mco_home();
+  const int64_t left = home ? home->bytes - (static_cast<uint8_t*>(tensor.mco_at()) - home->base) : bytes;
+  return left < bytes;
+}
+constexpr int64_t last_repeat(int64_t repeat, int64_t stride) { return 32 * stride * (repeat - 1); }
+
+template <class D, class T>
+inline void compare_masked(const char* name, Where where, const LocalTensor<D>& dst, const LocalTensor<T>& a,
+                           const LocalTensor<T>& b, CMPMODE mode, uint64_t mask, int64_t repeat,
+                           const BinaryRepeatParams& p) {
+  constexpr int64_t lanes = 256 / int64_t(sizeof(T));
+  const int64_t a_at = last_repeat(repeat, p.src0RepStride), b_at = last_repeat(repeat, p.src1RepStride);
+  const bool short_of = ends_before(a, a_at + 256) || ends_before(b, b_at + 256);
+  if (!repeat || mask >= uint64_t(lanes) || p.src0BlkStride != 1 || p.src1BlkStride != 1 || !short_of) {
+    return compare(name, where, dst, a, b, mode, repeat, p);
+  }
+  if (repeat > 1) compare(name, where, dst, a, b, mode, repeat - 1, p);
+  const LocalTensor<uint8_t> bits = dst.template ReinterpretCast<uint8_t>()[uint32_t((repeat - 1) * lanes / 8)];
+  compare_count(name, where, bits, a[uint32_t(a_at / int64_t(sizeof(T)))], b[uint32_t(b_at / int64_t(sizeof(T)))], mode,
+                int64_t(mask));
+}
+
+template <class D, class T>
+inline void compare_scalar_masked(const char* name, Where where, const LocalTensor<D>& dst, const LocalTensor<T>& src,
+                                  T value, CMPMODE mode, uint64_t mask, int64_t repeat, const UnaryRepeatParams& p) {
+  constexpr int64_t lanes = 256 / int64_t(sizeof(T));
+  const int64_t at = last_repeat(repeat, p.srcRepStride);
+  if (!repeat || mask >= uint64_t(lanes) || p.srcBlkStride != 1 || !ends_before(src, at + 256)) {
+    return compare_scalar(name, where, dst, src, value, mode, repeat, p);
+  }
+  if (repeat > 1) compare_scalar(name, where, dst, src, value, mode, repeat - 1, p);
+  const LocalTensor<uint8_t> bits = dst.template ReinterpretCast<uint8_t>()[uint32_t((repeat - 1) * lanes / 8)];
+  compare_scalar_count(name, where, bits, src[uint32_t(at / int64_t(sizeof(T)))], value, mode, int64_t(mask));
+}
+
 // The register of compare masks: 16 bytes of the scratch.
 constexpr int64_t kCompareMask = 12 << 10;
 inline LocalTensor<uint8_t> compare_mask() { return scratch<uint8_t>(kCompareMask, 16); }
@@ -116,9 +155,9 @@ inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const
 }
 template <class T, class D, bool isSetMask = true>
 inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
-                    const uint64_t, uint8_t repeat, const BinaryRepeatParams& params,
+                    const uint64_t mask, uint8_t repeat, const BinaryRepeatParams& params,
                     mco_asc::Where where = mco_asc::Where::here()) {
-  mco_asc::compare("Compare", where, dst, src0, src1, mode, repeat, params);
+  mco_asc::compare_masked("Compare", where, dst, src0, src1, mode, isSetMask ? mask : ~uint64_t(0), repeat, params);
 }
 template <class T, class D, bool isSetMask = true>
 inline void Compare(const LocalTensor<D>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, CMPMODE mode,
@@ -143,23 +182,24 @@ MCO_ASC_COMPARE_TO_REGISTER(const uint64_t mask)
 MCO_ASC_COMPARE_TO_REGISTER(const uint64_t mask[])
 #undef MCO_ASC_COMPARE_TO_REGISTER
 
-#define MCO_ASC_COMPARE_SCALAR(NAME)                                                                      \
-  template <class T, class D, bool isSetMask = true>                                                      \
-  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar, \
-                   CMPMODE mode, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {         \
-    mco_asc::compare_scalar_count<D, T>(#NAME, where, dst, src, scalar, mode, count);                     \
-  }                                                                                                       \
-  template <class T, class D, bool isSetMask = true>                                                      \
-  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar, \
-                   CMPMODE mode, const uint64_t, uint8_t repeat, const UnaryRepeatParams& params,         \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                       \
-    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, repeat, params);                        \
-  }                                                                                                       \
-  template <class T, class D, bool isSetMask = true>                                                      \
-  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar, \
-                   CMPMODE mode, const uint64_t[], uint8_t repeat, const UnaryRepeatParams& params,       \
-                   mco_asc::Where where = mco_asc::Where::here()) {                                       \
-    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, repeat, params);                        \
+#define MCO_ASC_COMPARE_SCALAR(NAME)                                                                            \
+  template <class T, class D, bool isSetMask = true>                                                            \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,       \
+                   CMPMODE mode, uint32_t count, mco_asc::Where where = mco_asc::Where::here()) {               \
+    mco_asc::compare_scalar_count<D, T>(#NAME, where, dst, src, scalar, mode, count);                           \
+  }                                                                                                             \
+  template <class T, class D, bool isSetMask = true>                                                            \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,       \
+                   CMPMODE mode, const uint64_t mask, uint8_t repeat, const UnaryRepeatParams& params,          \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                             \
+    mco_asc::compare_scalar_masked<D, T>(#NAME, where, dst, src, scalar, mode, isSetMask ? mask : ~uint64_t(0), \
+                                         repeat, params);                                                       \
+  }                                                                                                             \
+  template <class T, class D, bool isSetMask = true>                                                            \
+  inline void NAME(const LocalTensor<D>& dst, const LocalTensor<T>& src, const mco_asc::same_t<T> scalar,       \
+                   CMPMODE mode, const uint64_t[], uint8_t repeat, const UnaryRepeatParams& params,             \
+                   mco_asc::Where where = mco_asc::Where::here()) {                                             \
+    mco_asc::compare_scalar(#NAME, where, dst, src, scalar, mode, repeat, params);                              \
   }
 MCO_ASC_COMPARE_SCALAR(CompareScalar)
 MCO_ASC_COMPARE_SCALAR(Compares)
@@ -241,9 +281,10 @@ MCO_ASC_SELECT(const uint64_t mask[])
 template <class T, SELMODE mode = SELMODE::VSEL_CMPMASK_SPR>
 inline void Select(const LocalTensor<T>& dst, const LocalTensor<T>& src0, const LocalTensor<T>& src1, uint8_t repeat,
                    const BinaryRepeatParams& p, mco_asc::Where where = mco_asc::Where::here()) {
-  static_assert(mode != SELMODE::VSEL_TENSOR_SCALAR_MODE,
-                "AscendC::Select: VSEL_TENSOR_SCALAR_MODE with two tensors is not accepted; accepted: VSEL_CMPMASK_SPR, "
-                "VSEL_TENSOR_TENSOR_MODE");
+  static_assert(
+      mode != SELMODE::VSEL_TENSOR_SCALAR_MODE,
+      "AscendC::Select: VSEL_TENSOR_SCALAR_MODE with two tensors is not accepted; accepted: VSEL_CMPMASK_SPR, "
+      "VSEL_TENSOR_TENSOR_MODE");
   LocalTensor<uint8_t> bits = mco_asc::compare_mask();
   if (mode == SELMODE::VSEL_TENSOR_TENSOR_MODE) {
     bits = LocalTensor<uint8_t>(mco_asc::in_compare_mask<void*>("Select", where), nullptr, 0);
