@@ -293,9 +293,10 @@ inline void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src,
                      mco_asc::Where where = mco_asc::Where::here()) {
   mco_asc::load3d(where.of("LoadData"), dst, src, params, config);
 }
-template <class T>
+template <class T, const IsResetLoad3dConfig& config = IS_RESER_LOAD3D_DEFAULT_CONFIG>
 inline void LoadData(const LocalTensor<T>& dst, const LocalTensor<T>& src,
                      const LoadData3DParamsV1<mco_asc::same_t<T>>& p, mco_asc::Where where = mco_asc::Where::here()) {
+  static_assert(config.isSetFMatrix && config.isSetPadding, "AscendC::LoadData: of LoadData3DParamsV1 it sets both");
   using mco_asc::integer;
   mco_asc::note<mco_asc::USES_CUBE>();
   const mco_asc_where here = where.of("LoadData");
