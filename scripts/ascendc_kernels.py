@@ -18,6 +18,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import ascendc_launches  # noqa: F401
 import ascendc_points  # noqa: F401  registers its kernels
 import ascendc_scans  # noqa: F401
 import ascendc_serving  # noqa: F401

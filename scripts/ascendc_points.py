@@ -137,3 +137,91 @@ def unique(folder: Path) -> None:
     x = RNG.integers(0, 500, 3000).astype(np.int32)
     values, count = _op(folder, "kernels/unique_v2", "UniqueV2")(x)
     same(values[: int(count.ravel()[0])], np.unique(x))
+
+
+@kernel
+def scattered(folder: Path) -> None:
+    for rows, width, slots in ((37, 8, 5), (200, 33, 17), (64, 1, 9)):
+        x, index, zeros = single(rows, width), RNG.integers(0, slots, rows).astype(np.int32), np.zeros((slots, width))
+        sums = zeros.copy()
+        np.add.at(sums, index, x)
+        op, start = _op(folder, "kernels/scatter_add", "ScatterAddV1"), zeros.astype(np.float32)
+        same(op(x, index, start, dim=0, out_shapes=[zeros.shape]), sums, 1e-5, 1e-5)
+        gradient = _op(folder, "kernels/scatter_add", "ScatterAddGradV1")
+        same(gradient(start + 1, index, dim=0, out_shapes=[x.shape]), np.ones_like(x))
+        op = _op(folder, "kernels/scatter_mean", "ScatterMean")
+        total, count = op(x, index, start, dim=0, out_shapes=[zeros.shape, (slots,)])
+        same(total, sums, 1e-5, 1e-5)
+        same(count, np.bincount(index, minlength=slots))
+    width, batch, points, chosen = 16, 2, 30, 7 * 5
+    index, gradients = RNG.integers(0, points, (batch, chosen)).astype(np.int32), single(batch, chosen, width)
+    sums = np.zeros((batch, points, width))
+    for at in range(batch):
+        np.add.at(sums[at], index[at], gradients[at])
+    op = _op(folder, "kernels/group_points", "GroupPointsGrad")
+    sizes = dict(b=batch, c=width, n=points, npoints=7, nsample=5)
+    got = op(gradients.reshape(-1, width), index.ravel(), **sizes, out_shapes=[sums.shape])
+    same(got, sums, 1e-5, 1e-5)
+
+
+@kernel
+def pools_by_rank(folder: Path) -> None:
+    """Cells of a grid that sum depths times features, ranked, in the two later forms, and the first one's gradient."""
+    height, width, channels, points = 4, 5, 32, 50
+    depth, features = single(1, 2, 3, 4, 5), single(1, 2, 4, 5, channels)
+    of_depth, of_features = (RNG.integers(0, n, points).astype(np.int32) for n in (depth.size, 40))
+    cells = np.sort(RNG.integers(0, height * width, points)).astype(np.int32)
+    starts = np.flatnonzero(np.r_[True, cells[1:] != cells[:-1]]).astype(np.int32)
+    lengths = np.diff(np.r_[starts, points]).astype(np.int32)
+    terms = depth.ravel()[of_depth][:, None] * features.reshape(-1, channels)[of_features]
+    sums = np.zeros((height * width, channels))
+    np.add.at(sums, cells, terms)
+    sizes = dict(b=1, d=1, h=height, w=width, c=channels)
+    shape = (1, 1, height, width, channels)
+    op = _op(folder, "kernels/bev_pool_v2", "BEVPoolV2")
+    got = op(depth, features, of_depth, of_features, cells, lengths, starts, **sizes, out_shapes=[shape])
+    same(got.reshape(sums.shape), sums, 1e-4, 1e-4)
+    op = _op(folder, "kernels/bev_pool_v3", "BEVPoolV3")
+    got = op(depth, features, of_depth, of_features, cells, with_depth=True, **sizes, out_shapes=[shape])
+    same(got.reshape(sums.shape), sums, 1e-4, 1e-4)
+    got = op(None, terms, None, None, cells, with_depth=False, **sizes, out_shapes=[shape])
+    same(got.reshape(sums.shape), sums, 1e-4, 1e-4)
+    gradient = single(*shape)
+    zeros = np.zeros_like(cells)
+    places = np.stack([cells // width, cells % width, zeros, zeros], 1)
+    op = _op(folder, "kernels/bev_pool", "BEVPoolGrad")
+    got = op(gradient, places, lengths, starts, **sizes, out_shapes=[(points, channels)])
+    same(got, gradient.reshape(-1, channels)[cells])
+
+
+@kernel
+def voxel_codes(folder: Path) -> None:
+    points = RNG.integers(0, 200, (3, 1003)).astype(np.int32)
+    x, y, z = points
+    codes = x * 2048 * 256 + y * 256 + z
+    none = dict(voxel_sizes=[-1.0] * 3, coor_ranges=[-1.0] * 6, layout="XYZ")
+    got = _op(folder, "DrivingSDK/kernels", "PointToVoxel")(points, **none, out_shapes=[(1003,)])
+    same(got.view(np.int32), codes)
+    same(_op(folder, "DrivingSDK/kernels", "VoxelToPoint")(codes, **none, out_shapes=[points.shape]), points)
+
+
+@kernel
+def distances(folder: Path) -> None:
+    batch, points, chosen = 2, 50, 7
+    x = single(batch, points, 3)
+    apart = ((x[:, :, None] - x[:, None]) ** 2).sum(-1).astype(np.float32)
+    op = _op(folder, "kernels/furthest_point_sampling_with_dist", "FurthestPointSamplingWithDist")
+    far = np.full((batch, points), 1e10, np.float32)
+    got = op(apart, far.copy(), num_points=chosen, out_shapes=[(batch, chosen)])
+    for at in range(batch):
+        nearest, wanted = far[at].copy(), [0]
+        for _ in range(chosen - 1):
+            nearest = np.minimum(nearest, apart[at, wanted[-1]])
+            wanted.append(int(nearest.argmax()))
+        same(got[at], np.array(wanted))
+    index, out, gradient = RNG.integers(0, 7, 45).astype(np.int32), single(45, 8), single(45, 8)
+    sums = np.zeros((7, 8), np.float32)
+    np.add.at(sums, index, out * gradient)
+    op = _op(folder, "kernels/graph_softmax", "GraphSoftmaxGrad")
+    got = op(index, out, gradient, np.zeros((7, 8), np.float32), node_num=7, out_shapes=[(45, 8)])
+    same(got, out * (gradient - sums[index]), 1e-4, 1e-4)
