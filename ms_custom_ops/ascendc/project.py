@@ -22,6 +22,8 @@ from ms_custom_ops.soc.table import Soc
 _SOURCES = (".cpp", ".cc", ".cxx")
 _NOT_OURS = re.compile(r"\.|build|out$|tests?$|__")  # folders that hold no sources of the ops
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
+_OPTIONS = re.compile(r"\badd_ops_compile_options\s*\(\s*(?:OP_NAME\s+)?(\w+)\b([^()]*)\)")
+_BLOCK = re.compile(r"^[ \t]*if\s*\(.*?^[ \t]*endif\s*\(", re.S | re.M)  # what the build decides
 _COMMON = ("include", "inc", "utils/inc", "common", "common/inc")
 _MOST_FOLDERS = 20000
 
@@ -114,7 +116,7 @@ class _Group:
             library = HostLibrary(path)
             ops = {
                 name: AscendcOp(
-                    library, op, self.chip, self._kernel(op.entry), folders, self.defines, self.optimize
+                    library, op, self.chip, self._kernel(op.entry), folders, self._defines(name), self.optimize
                 )  # fmt: skip
                 for name, op in library.ops.items()
             }
@@ -137,6 +139,18 @@ class _Group:
         if name in broken:
             raise broken[name]
         return ops.get(name)
+
+    def _defines(self, op: str) -> tuple[str, ...]:
+        """Those that were given, and those that the build files of the folders compile the kernel of an op with."""
+        found = []
+        for folder in (self.folder, self.folder.parent / "op_kernel"):
+            path = folder / "CMakeLists.txt"
+            text = re.sub(r"#[^\n]*", "", path.read_text(errors="replace")) if path.is_file() else ""
+            for name, options in _OPTIONS.findall(_BLOCK.sub("", text)):
+                if name in (op, "ALL"):
+                    found += re.findall(r"(?<!\S)-D([A-Za-z_]\w*(?:=[^\s$\"']*)?)(?!\S)", options)
+        given = {text.partition("=")[0] for text in self.defines}
+        return (*self.defines, *(text for text in found if text.partition("=")[0] not in given))
 
     def _kernel(self, entry: str) -> Path | None:
         """The source of a kernel: beside op_host, else anywhere in the project."""

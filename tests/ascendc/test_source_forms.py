@@ -153,3 +153,107 @@ def test_an_op_host_asks_for_sizes_and_reports_by_number(tmp_path: Path) -> None
     host.write_text(HOST.replace("sizeof(half)", "half(1.5f) * 2"))
     with pytest.raises(AscendcBuildError, match=r"asks\.cpp:31: "):
         mco.ascendc.load_project(tmp_path, soc="Ascend910B1")["Asks"]
+
+
+MORE_SIZES = """
+  platform_ascendc::PlatformAscendC chip(context->GetPlatformInfo());
+  const ge::Shape shape({4, 100});
+  uint32_t max = 0, min = 0, factor = 0;
+  AscendC::GetSiluTmpSize(shape, 4, false, max, min);
+  if (max != 1600 || min != 32) return ge::GRAPH_FAILED;
+  AscendC::GetSwishTmpSize(shape, 2, false, max, min);
+  if (max != 800) return ge::GRAPH_FAILED;
+  AscendC::GetLog2MaxMinTmpSize(shape, 4, false, max, min);
+  AscendC::GetLog10MaxMinTmpSize(shape, 4, false, max, min);
+  AscendC::GetRintMaxMinTmpSize(shape, 4, false, max, min);
+  AscendC::GetHypotMaxMinTmpSize(shape, 4, false, max, min);
+  AscendC::GetAxpyMaxMinTmpSize(shape, 4, false, max, min);
+  AscendC::GetMeanTmpBufferFactorSize(4, factor, min);
+  AscendC::GetAscendQuantTmpBufferFactorSize(4, factor, min);
+  AscendC::GetAscendDequantTmpBufferFactorSize(4, factor, min);
+  if (max != 1600 || factor != 1) return ge::GRAPH_FAILED;
+  AscendC::GetArithProgressionMaxMinTmpSize(max, min);
+  AscendC::GetArangeMaxMinTmpSize(max, min);
+  if (max || min || !AscendC::GetRmsNormMaxMinTmpSize(shape, 4, max, min) || max != 1600) return ge::GRAPH_FAILED;
+  optiling::SoftMaxTiling blocks, others;
+  AscendC::SoftMaxTilingFunc(ge::Shape({16, 128}), 4, 1 << 16, blocks);
+  AscendC::SoftMaxTilingFunc(ge::Shape({16, 100}), 4, 1 << 16, others);
+  if (!AscendC::IsBasicBlockInSoftMax(blocks) || AscendC::IsBasicBlockInSoftMax(others)) return ge::GRAPH_FAILED;
+  if (context->InputIsView(0) || chip.CalcTschNumBlocks(9, 1, 2) != 5) return ge::GRAPH_FAILED;
+  if (context->GetRequiredOutputShape(0)->GetStorageShape().GetDim(0) != 2) return ge::GRAPH_FAILED;
+  if (context->GetDynamicOutputShape(0, 1) != nullptr) return ge::GRAPH_FAILED;
+  context->SetNumBlocks(3);
+  if (context->GetNumBlocks() != 3 || context->GetBlockDim() != 3) return ge::GRAPH_FAILED;
+"""
+SIMPLE = HOST[: HOST.index("  platform_ascendc")] + MORE_SIZES + HOST[HOST.index("  auto* sizes") :]
+SIMPLE = SIMPLE.replace("made.get_baseM() == wanted.get_baseM() ? made.get_baseM() : -1", "LEAST")
+SIMPLE = SIMPLE.replace("sizes->base_m = LEAST;", "sizes->base_m = 5;")
+SIMPLE = SIMPLE.replace(".DataType({ge::DT_FLOAT})", ".Version(1).DataType({ge::DT_FLOAT})")
+
+
+def asks(folder: Path, host: str = SIMPLE, kernel: str = ASKS, build: str | None = None) -> mco.ascendc.AscendcOp:
+    for name in ("op_host", "op_kernel"):
+        (folder / name).mkdir()
+    written(folder / "op_host", host, "asks.cpp")
+    written(folder / "op_kernel", kernel, "asks.cpp")
+    if build is not None:
+        written(folder / "op_kernel", build, "CMakeLists.txt")
+    return mco.ascendc.load_project(folder, soc="Ascend910B1")["Asks"]
+
+
+def test_sizes_of_library_functions_and_newer_names_of_contexts(tmp_path: Path) -> None:
+    assert asks(tmp_path)(np.zeros(8, np.float32)).tolist() == [2, 5]
+
+
+SHAPES = {
+    "no number of dims": (
+        "SetDim(0, 2);",
+        r"output 0 with a size for dim 0 of 0; accepted: SetDimNum, AppendDim, or out_",
+    ),
+    "too few": ("SetDimNum(1), y->SetDim(1, 2);", r"output 0 with a size for dim 1 of 1; accepted"),
+    "none": ("SetDimNum(1), y->SetDim(0, 2);", ""),
+    "a number later": ("SetDim(0, 2), y->SetDim(1, 3), y->SetDimNum(1);", ""),
+    "another shape later": ("SetDim(3, 2), *y = {2};", ""),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_shape_whose_number_of_dims_is_missing(tmp_path: Path, name: str) -> None:
+    text, said = SHAPES[name]
+    shape = SIMPLE[
+        SIMPLE.index("  context->GetOutputShape(0)->SetDimNum(0)") : SIMPLE.index(
+            "  return ge::GRAPH_SUCCESS;\n}\nnamespace ops"
+        )
+    ]
+    op = asks(tmp_path, SIMPLE.replace(shape, f"  auto* y = context->GetOutputShape(0);\n  y->{text}\n"))
+    if not said:
+        assert op(np.zeros(8, np.float32)).shape == (2,)
+        return
+    with pytest.raises(AscendcError, match="Asks: result of shape inference is " + said):
+        op(np.zeros(8, np.float32))
+    assert op(np.zeros(8, np.float32), out_shapes=[(2,)]).tolist() == [2, 5]
+
+
+BUILDS = {
+    "of all ops": ("add_ops_compile_options(ALL OPTIONS -O2 -DMORE=3)", 3),
+    "of this one": ("add_ops_compile_options(OP_NAME Asks OPTIONS\n  -Wno-error -DMORE=4 -I${DIR})", 4),
+    "of another one": ("add_ops_compile_options(Other OPTIONS -DMORE=4)", 1),
+    "in a comment": ("# add_ops_compile_options(ALL OPTIONS -DMORE=4)", 1),
+    "of some builds": (
+        'if ("${CMAKE_BUILD_TYPE}x" STREQUAL "Debugx")\n add_ops_compile_options(ALL OPTIONS -DMORE=4)\nendif()\n',
+        1,
+    ),
+    "of a variable": ("add_ops_compile_options(ALL OPTIONS -DMORE=${N})", 1),
+}
+
+
+@pytest.mark.parametrize("name", BUILDS)
+def test_a_kernel_has_the_defines_of_its_build_file(tmp_path: Path, name: str) -> None:
+    build, more = BUILDS[name]
+    kernel = ASKS.replace("= sizes.base_m", "= MORE").replace(
+        "struct Sizes", "#ifndef MORE\n#define MORE 1\n#endif\nstruct Sizes"
+    )
+    op = asks(tmp_path, kernel=kernel, build=build)
+    assert op(np.zeros(8, np.float32)).tolist() == [2, more]
+    given = mco.ascendc.load_project(tmp_path, soc="Ascend910B1", defines=["MORE=9"])["Asks"]
+    assert given(np.zeros(8, np.float32)).tolist() == [2, 9]

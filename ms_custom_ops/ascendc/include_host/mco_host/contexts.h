@@ -181,11 +181,18 @@ class TilingContext : public ExtendedKernelContext {
   const StorageShape* GetOptionalInputShape(size_t ir) const { return ShapeOf(Ir(ir, 0)); }
   const StorageShape* GetRequiredInputShape(size_t ir) const { return ShapeOf(Ir(ir, 0)); }
   const StorageShape* GetDynamicInputShape(size_t ir, size_t i) const { return ShapeOf(Ir(ir, i)); }
+  const StorageShape* GetRequiredOutputShape(size_t ir) const { return GetDynamicOutputShape(ir, 0); }
+  const StorageShape* GetDynamicOutputShape(size_t ir, size_t i) const {
+    return ShapeOf(call_->OfDefinition(true, ir, i));
+  }
   const Tensor* GetInputTensor(size_t i) const { return TensorOf(call_->Instance(false, i)); }
   const Tensor* GetOptionalInputTensor(size_t ir) const { return TensorOf(Ir(ir, 0)); }
   const Tensor* GetRequiredInputTensor(size_t ir) const { return TensorOf(Ir(ir, 0)); }
   const Tensor* GetDynamicInputTensor(size_t ir, size_t i) const { return TensorOf(Ir(ir, i)); }
+  bool InputIsView(size_t) const { return false; }  // inputs are contiguous here
 
+  ge::graphStatus SetNumBlocks(uint32_t n) { return SetBlockDim(n); }
+  uint32_t GetNumBlocks() const { return GetBlockDim(); }
   ge::graphStatus SetBlockDim(uint32_t n) { return call_->block_dim = n, ge::GRAPH_SUCCESS; }
   uint32_t GetBlockDim() const { return call_->block_dim; }
   ge::graphStatus SetTilingKey(uint64_t key) { return call_->tiling_key = key, ge::GRAPH_SUCCESS; }

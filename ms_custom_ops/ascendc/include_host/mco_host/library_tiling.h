@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "mco_host/platform_infos.h"
@@ -89,10 +90,23 @@ MCO_HOST_TMP_SIZE(Fmod) MCO_HOST_TMP_SIZE(Erf) MCO_HOST_TMP_SIZE(Erfc) MCO_HOST_
 MCO_HOST_TMP_SIZE(Digamma) MCO_HOST_TMP_SIZE(Sigmoid) MCO_HOST_TMP_SIZE(Silu) MCO_HOST_TMP_SIZE(Swish)
 MCO_HOST_TMP_FACTOR(SwiGLU) MCO_HOST_TMP_SIZE(Gelu) MCO_HOST_TMP_SIZE(GeGLU) MCO_HOST_TMP_SIZE(ReGlu)
 MCO_HOST_TMP_SIZE(Power) MCO_HOST_TMP_SIZE(Xor) MCO_HOST_TMP_SIZE(Clamp)
+MCO_HOST_TMP_SIZE(Log2) MCO_HOST_TMP_SIZE(Log10) MCO_HOST_TMP_SIZE(Rint) MCO_HOST_TMP_SIZE(Hypot)
+MCO_HOST_TMP_SIZE(Axpy) MCO_HOST_TMP_FACTOR(Mean) MCO_HOST_TMP_FACTOR(AscendQuant) MCO_HOST_TMP_FACTOR(AscendDequant)
 inline void GetSwiGLUMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size, uint32_t& max,
                                    uint32_t& min, const bool) {
   max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
 }
+// Their sizes go by shorter names too.
+inline void GetSiluTmpSize(const ge::Shape& shape, const uint32_t type_size, const bool reuse, uint32_t& max,
+                           uint32_t& min) {
+  GetSiluMaxMinTmpSize(shape, type_size, reuse, max, min);
+}
+inline void GetSwishTmpSize(const ge::Shape& shape, const uint32_t type_size, const bool reuse, uint32_t& max,
+                            uint32_t& min) {
+  GetSwishMaxMinTmpSize(shape, type_size, reuse, max, min);
+}
+inline void GetArithProgressionMaxMinTmpSize(uint32_t& max, uint32_t& min) { max = min = 0; }
+inline void GetArangeMaxMinTmpSize(uint32_t& max, uint32_t& min) { max = min = 0; }
 // clang-format on
 #undef MCO_HOST_TMP_SIZE
 #undef MCO_HOST_TMP_FACTOR
@@ -125,6 +139,10 @@ inline void SoftMaxTilingFunc(const ge::Shape& shape, uint32_t type_size, uint32
   tiling.set_splitM(rows), tiling.set_splitK(columns), tiling.set_splitSize(rows * columns);
   tiling.set_reduceM(rows), tiling.set_reduceK(block), tiling.set_reduceSize(rows * block);
   tiling.set_rangeM(1);
+}
+// Rows of whole repeats, shorter than 2048, eight by eight.
+inline bool IsBasicBlockInSoftMax(optiling::SoftMaxTiling& tiling, const std::string = "ND") {
+  return tiling.get_srcK() % 64 == 0 && tiling.get_srcK() < 2048 && tiling.get_srcM() % 8 == 0;
 }
 inline uint32_t GetSoftMaxFlashV2MaxTmpSize(const ge::Shape& shape, uint32_t type_size, uint32_t, bool, bool = false) {
   return mco_host_detail::Bytes(shape, type_size);
@@ -190,6 +208,11 @@ inline void GetLayerNormNDTilingInfo(const ge::Shape& shape, uint32_t, uint32_t,
                                      optiling::LayerNormSeparateTiling& tiling) {
   tiling.set_aLength(mco_host_detail::Rows(shape)), tiling.set_rLength(mco_host_detail::Columns(shape));
 }
+inline bool GetRmsNormMaxMinTmpSize(const ge::Shape& shape, const uint32_t type_size, uint32_t& max, uint32_t& min,
+                                    const bool = false) {
+  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::Columns(shape) * type_size;
+  return true;
+}
 inline bool GetRmsNormTilingInfo(const ge::Shape& shape, const ge::Shape& original, uint32_t size, uint32_t type_size,
                                  optiling::RmsNormTiling& tiling, bool reuse = false) {
   return GetNormNDTilingInfo(shape, original, size, type_size, reuse, tiling);
@@ -239,11 +262,11 @@ inline uint32_t GetSelectWithBytesMaskMinTmpSize(const ge::Shape&, const ge::Sha
 }
 // Along an axis.
 enum class ReducePattern : uint32_t { AR, RA };
-#define MCO_HOST_REDUCE(name)                                                                                     \
+#define MCO_HOST_REDUCE(name)                                                                                      \
   inline void Get##name##MaxMinTmpSize(const ge::Shape& shape, const ge::DataType type, ReducePattern, bool, bool, \
-                                       uint32_t& max, uint32_t& min) {                                            \
-    max = mco_host_detail::Bytes(shape, static_cast<uint32_t>(ge::GetSizeByDataType(type)));                      \
-    min = mco_host_detail::kBlock;                                                                                \
+                                       uint32_t& max, uint32_t& min) {                                             \
+    max = mco_host_detail::Bytes(shape, static_cast<uint32_t>(ge::GetSizeByDataType(type)));                       \
+    min = mco_host_detail::kBlock;                                                                                 \
   }
 MCO_HOST_REDUCE(ReduceSum)
 MCO_HOST_REDUCE(ReduceMean)

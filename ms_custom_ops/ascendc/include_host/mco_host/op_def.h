@@ -68,6 +68,7 @@ class OpParamDef {
   OpParamDef& Follow(const char* other) { return follows = other, *this; }
   OpParamDef& Follow(const char* other, FollowType) { return follows = other, *this; }
   OpParamDef& OutputShapeDependOnCompute() { return depends_on_compute = true, *this; }
+  OpParamDef& Version(uint32_t) { return *this; }
   OpParamDef& Comment(const char*) { return *this; }
 
   std::string name, follows;
@@ -82,6 +83,7 @@ class OpParamDef {
 class OpAttrDef {
  public:
   explicit OpAttrDef(const char* name) : name(name) {}
+  OpAttrDef& Version(uint32_t) { return *this; }
   OpAttrDef& AttrType(Option option) { return required = option == REQUIRED, *this; }
   OpAttrDef& Bool() { return Kind(mco_host::Attribute::kBool); }
   OpAttrDef& Bool(bool v) { return Default(mco_host::Attribute::kBool, v ? "true" : "false"); }

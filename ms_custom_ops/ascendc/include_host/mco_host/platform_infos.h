@@ -164,6 +164,9 @@ class PlatformAscendC {
   NpuArch GetCurNpuArch() const {
     return chip_.split_core ? NpuArch::DAV_2201 : Is("310P") ? NpuArch::DAV_2002 : NpuArch::DAV_1001;
   }
+  uint32_t CalcTschNumBlocks(uint32_t slices, uint32_t cube_cores, uint32_t vector_cores) const {
+    return CalcTschBlockDim(slices, cube_cores, vector_cores);
+  }
   // Blocks for `slices` pieces of work: on split chips a block is one cube core and its vector cores.
   uint32_t CalcTschBlockDim(uint32_t slices, uint32_t cube_cores, uint32_t vector_cores) const {
     if (!chip_.split_core || cube_cores == 0 || vector_cores == 0 || cube_cores > vector_cores) return slices;

@@ -222,12 +222,25 @@ int mco_host_attr_int_lists(mco_host_call* call, size_t n, const size_t* lengths
 
 int mco_host_infer_shape(mco_host_call* call, mco_host_failure* failure) {
   const auto function = mco_host::InferShapeOf(call->call.op.c_str(), *call->op);
-  return mco_host::Guarded(
-      [&] {
-        gert::InferShapeContext context(&call->call);
-        return function ? function(&context) : ge::GRAPH_FAILED;
-      },
-      mco_host::Address(function), failure);
+  if (mco_host::Guarded(
+          [&] {
+            gert::InferShapeContext context(&call->call);
+            return function ? function(&context) : ge::GRAPH_FAILED;
+          },
+          mco_host::Address(function), failure)) {
+    return 1;
+  }
+  for (size_t i = 0; i < call->call.outputs.size(); i++) {
+    const gert::Shape& shape = call->call.outputs[i].tensor.GetOriginShape();
+    if (!shape.Beyond()) continue;
+    failure->kind = 4;
+    std::snprintf(
+        failure->text, sizeof(failure->text),
+        "output %d with a size for dim %d of %d; accepted: SetDimNum, AppendDim, or out_shapes=[...] in the call",
+        static_cast<int>(i), static_cast<int>(shape.Beyond() - 1), static_cast<int>(shape.GetDimNum()));
+    return 1;
+  }
+  return 0;
 }
 
 int mco_host_infer_dtype(mco_host_call* call, mco_host_failure* failure) {

@@ -39,13 +39,15 @@ class Shape {
     return size;
   }
   bool IsScalar() const { return count_ == 0; }
-  void SetScalar() { count_ = 0; }
+  void SetScalar() { SetDimNum(0); }
   size_t GetDimNum() const { return count_; }
-  void SetDimNum(size_t count) { count_ = count < kMaxDimNum ? count : kMaxDimNum; }
+  void SetDimNum(size_t count) { count_ = count < kMaxDimNum ? count : kMaxDimNum, set_ = 0; }
   int64_t GetDim(size_t i) const { return i < count_ ? dims_[i] : kInvalidDimValue; }
   void SetDim(size_t i, int64_t dim) {
-    if (i < kMaxDimNum) dims_[i] = dim;
+    if (i < kMaxDimNum) dims_[i] = dim, set_ = i >= set_ ? i + 1 : set_;
   }
+  // Dims that SetDim gave a size to, behind those that there are: a DimNum is missing.
+  size_t Beyond() const { return set_ > count_ ? set_ : 0; }
   Shape& AppendDim(int64_t dim) {
     if (count_ < kMaxDimNum) dims_[count_++] = dim;
     return *this;
@@ -58,7 +60,7 @@ class Shape {
     static thread_local int64_t value;
     return value = kInvalidDimValue;
   }
-  size_t count_ = 0;
+  size_t count_ = 0, set_ = 0;
   int64_t dims_[kMaxDimNum] = {};
 };
 
