@@ -192,7 +192,7 @@ def _digest(path: str) -> str:
 def readable(source: Path, scratch: Path) -> Path:
     """The source, or a copy that plain C++ can read and whose lines are those of the source."""
     given = source.read_text(errors="replace")
-    text = rewrite.plain_launches(rewrite.kernel_part(given))
+    text = rewrite.ended_statements(rewrite.plain_launches(rewrite.kernel_part(given)))
     if text == given and source.suffix in (".cpp", ".cc", ".cxx", ".cce"):
         return source
     copy = scratch / f"{source.stem}_{hashlib.sha256(str(source).encode()).hexdigest()[:8]}.cpp"

@@ -24,6 +24,9 @@ _INLINE_GLOBAL = re.compile(
 )
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(", re.M)
 _LAUNCH = re.compile(r"<<<")
+_UNENDED = re.compile(
+    r"^(?![ \t]*#)[^\n;{}]*?\b(?!(?:else|do|return)\s*$)(?:[A-Za-z_]\w*|\])[ \t]*(?=\n\s*ASSERT\s*\()", re.M
+)
 _FRAMEWORK = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](?:torch|torch_npu|ATen|c10|pybind11)/[^\n]*', re.M)
 _HOST = re.compile(r"\b(?:at|torch|c10|c10_npu|pybind11)::|\bTORCH_LIBRARY|\bPYBIND11_MODULE")
 _BY_CORE = re.compile(r"\b__DAV_C220_(?:CUBE|VEC)__\b")
@@ -117,6 +120,17 @@ def _start_of_callee(bare: str, at: int) -> int | None:
                 break
     name = re.search(r"[A-Za-z_][\w:]*(?:\s*##\s*\w+)*\s*$", bare[:i])  # a macro may paste it
     return name.start() if name else None
+
+
+def ended_statements(text: str) -> str:
+    """A line that ends in a value before a line with ASSERT gets its semicolon: for a chip ASSERT is nothing, and such
+    sources rely on the statement's going on to the next semicolon."""
+    pieces, position = [], 0
+    for found in _UNENDED.finditer(_without_strings(without_comments(text))):
+        end = len(found.group().rstrip()) + found.start()
+        pieces += [text[position:end], ";"]
+        position = end
+    return "".join([*pieces, text[position:]])
 
 
 def kernel_part(text: str) -> str:

@@ -163,3 +163,22 @@ extern "C" __global__ __aicore__ void k(GM_ADDR out, GM_ADDR workspace, GM_ADDR 
     out = np.zeros(8, np.int32)
     ascendc.build([header, source], entry="k")(1, out, tiling=np.arange(12, dtype=np.int32))
     assert out[:4].tolist() == [2, 9, 10, 48]
+
+
+def test_a_value_without_its_semicolon_before_an_assertion(tmp_path):
+    body = """const uint32_t count = a.GetSize()
+  ASSERT(count != 0 && "nothing");
+  const uint32_t more = count // of it
+    ASSERT(more == 256);
+  if (count == 0)
+    ASSERT(false);
+  else
+    ASSERT(true);
+#ifdef NOT_DEFINED
+#endif
+  ASSERT(count == more);
+  AscendC::Adds(a, a, float(more), 64);"""
+    before = "constexpr uint32_t kAll = 256, kNone = 0;"
+    assert (result(tmp_path, body.replace("a.GetSize()", "kAll"), before) == X + 256).all()
+    with pytest.raises(AscendcError, match=r"ASSERT: count != 0 .*k.cpp:14\]"):
+        result(tmp_path, body.replace("a.GetSize()", "kNone"), before)
