@@ -18,8 +18,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+import ascendc_driving  # noqa: F401  registers its kernels
 import ascendc_launches  # noqa: F401
-import ascendc_points  # noqa: F401  registers its kernels
+import ascendc_points  # noqa: F401
 import ascendc_scans  # noqa: F401
 import ascendc_serving  # noqa: F401
 import ascendc_tasks  # noqa: F401

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparisons of the lanes of a mask whose operands end before the repeat does."""
+"""Comparisons of the lanes of a mask whose operands end before the repeat does; gathers by default parameters."""
 
 from __future__ import annotations
 
@@ -74,3 +74,36 @@ def test_lanes_that_are_asked_for_and_are_not_there(kernels, which):
         compared(kernels["float"], np.float32, which, 16, 24, 1)
     with pytest.raises(AscendcError, match="needs bytes .*of the VECCALC buffer"):
         compared(kernels["float"], np.float32, which, 16, 64, 1)
+
+
+GATHERED = """#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void k(GM_ADDR x, GM_ADDR out, uint32_t repeats) {
+  TPipe pipe;
+  TBuf<> a, b;
+  pipe.InitBuffer(a, 1024);
+  pipe.InitBuffer(b, 512);
+  LocalTensor<float> s = a.Get<float>(), d = b.Get<float>();
+  GlobalTensor<float> from, to;
+  from.SetGlobalBuffer((__gm__ float*)x);
+  to.SetGlobalBuffer((__gm__ float*)out);
+  DataCopy(s, from, 256);
+  PipeBarrier<PIPE_ALL>();
+  GatherMaskParams params;
+  params.repeatTimes = repeats;
+  uint64_t kept = 0;
+  GatherMask(d, s, (uint8_t)2, false, MASK_PLACEHOLDER, params, kept);
+  PipeBarrier<PIPE_ALL>();
+  DataCopy(to, d, kept);
+}
+"""
+
+
+@pytest.mark.parametrize("repeats", [1, 3, 4])
+def test_a_gather_of_which_the_repeats_alone_are_set(tmp_path, repeats):
+    source = tmp_path / "k.cpp"
+    source.write_text(GATHERED)
+    x, out = np.arange(256, dtype=np.float32), np.zeros(128, np.float32)
+    ascendc.build(source, entry="k")(1, x, out, repeats)
+    assert (out[: 32 * repeats] == x[1 : 64 * repeats : 2]).all()
+    assert not out[32 * repeats :].any()

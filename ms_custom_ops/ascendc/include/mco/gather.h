@@ -12,7 +12,7 @@ struct GatherMaskParams {
       : src0BlockStride(src0Block), repeatTimes(repeat), src0RepeatStride(src0Repeat), src1RepeatStride(src1Repeat) {}
   uint8_t src0BlockStride = 1;
   uint16_t repeatTimes = 0;
-  uint16_t src0RepeatStride = 0;
+  uint16_t src0RepeatStride = 8;  // kernels that set the number of repeats alone rely on it
   uint8_t src1RepeatStride = 0;
 };
 enum class GatherMaskMode : uint8_t { VERSION_V1, VERSION_V2 };

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More public kernels of points, images and cells (Ascend/DrivingSDK), as whole projects, against their formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from ascendc_public import RNG, find, half, kernel, same, single
+
+import ms_custom_ops as mco
+
+
+def _op(folder: Path, end: str, name: str) -> Callable:
+    include = find(folder, "include/ge/utils.h").parents[1]
+    return mco.ascendc.load_project(find(folder, f"kernels/{end}"), include_dirs=[include])[name]
+
+
+def _indices(high: int, *shape: int) -> np.ndarray:
+    return RNG.integers(0, high, shape).astype(np.int32)
+
+
+@kernel
+def scatters(folder: Path) -> None:
+    """Sums, means and maxima of rows by index, and the gradients of the first two."""
+    for shape in ((50, 3, 16), (60,), (64, 128)):
+        x, index, out = single(*shape), _indices(7, shape[0]), (7, *shape[1:])
+        counts = np.bincount(index, minlength=7).reshape(-1, *[1] * (len(shape) - 1))
+        total, grad = np.zeros(out), single(*out)
+        np.add.at(total, index, x.astype(np.float64))
+        added = _op(folder, "scatter_add", "ScatterAddV1")
+        same(added(x, index, np.zeros(out, np.float32), dim=0, out_shapes=[out]), total, 1e-5, 1e-5)
+        back = _op(folder, "scatter_add", "ScatterAddGradV1")
+        same(back(grad, index, dim=0, out_shapes=[shape]), grad[index])
+        if len(shape) == 1:
+            continue
+        mean = _op(folder, "scatter_mean", "ScatterMean")
+        sums, found = mean(x, index, np.zeros(out, np.float32), dim=0, out_shapes=[out, (7,)])
+        same(found, counts.ravel())
+        divided = _op(folder, "scatter_mean", "ScatterMeanDiv")(sums, found, out_shapes=[out])
+        same(divided, total / np.maximum(counts, 1), 1e-5, 1e-5)
+        back = _op(folder, "scatter_mean", "ScatterMeanGrad")
+        got = back(grad, index, np.maximum(counts, 1).ravel().astype(np.float32), dim=0, out_shapes=[shape])
+        same(got, (grad / np.maximum(counts, 1))[index], 1e-5, 1e-5)
+    for shape in ((100, 48), (1024, 123, 5)):
+        x, index, out = np.abs(single(*shape)) + 0.1, _indices(9, shape[0]), (9, *shape[1:])
+        wanted = np.zeros(out, np.float32)
+        np.maximum.at(wanted, index, x)
+        rows = index.reshape(-1, *[1] * (len(shape) - 1))
+        same(_op(folder, "scatter_max", "ScatterMaxV1")(x, rows, out_shapes=[out, out])[0], wanted)
+
+
+@kernel
+def quantized_axis(folder: Path) -> None:
+    x, largest = single(6, 40, 33), np.abs(single(40)) + np.float32(0.5)
+    quantize = _op(folder, "fake_tensor_quant_with_axis", "FakeTensorQuantWithAxis")
+    scale = (np.float32(127) / largest)[None, :, None]
+    got = quantize(x, largest, axis=1, num_bits=8, is_unsigned=False, narrow_range=True)
+    same(got, np.clip(np.rint(x * scale), -127, 127) / scale, 1e-5, 1e-5)
+
+
+@kernel
+def grouped_gradients(folder: Path) -> None:
+    grad, index, wanted = single(2, 9, 5, 16), _indices(50, 2, 9, 5), np.zeros((2, 50, 16))
+    for batch in range(2):
+        np.add.at(wanted[batch], index[batch].ravel(), grad[batch].reshape(-1, 16))
+    op = _op(folder, "group_points", "GroupPointsGrad")
+    got = op(grad.reshape(-1, 16), index, b=2, c=16, n=50, npoints=9, nsample=5, out_shapes=[(100, 16)])
+    same(got.reshape(wanted.shape), wanted, 1e-5, 1e-5)
+
+
+@kernel
+def farthest_by_distance(folder: Path) -> None:
+    points, wanted = single(2, 60, 3), np.zeros((2, 11), np.int32)
+    squares = ((points[:, :, None] - points[:, None]) ** 2).sum(-1).astype(np.float32)
+    far = np.full((2, 60), 1e10, np.float32)
+    for batch in range(2):
+        nearest = far[batch].copy()
+        for i in range(1, 11):
+            nearest = np.minimum(nearest, squares[batch, wanted[batch, i - 1]])
+            wanted[batch, i] = nearest.argmax()
+    op = _op(folder, "furthest_point_sampling_with_dist", "FurthestPointSamplingWithDist")
+    same(op(squares, far, num_points=11, out_shapes=[wanted.shape]), wanted)
+
+
+@kernel
+def cells_of_depth(folder: Path) -> None:
+    """Features into cells by ranks, with and without a depth, in any order of the ranks."""
+    count, width, cells = 40, 32, 30
+    out, sizes = (1, 1, 5, 6, width), {"b": 1, "d": 1, "h": 5, "w": 6, "c": width}
+    op, cell, wanted = _op(folder, "bev_pool_v3", "BEVPoolV3"), _indices(cells, count), np.zeros((cells, width))
+    features = single(count, width)
+    np.add.at(wanted, cell, features.astype(np.float64))
+    got = op(None, features, None, None, cell, with_depth=False, **sizes, out_shapes=[out])
+    same(got.reshape(wanted.shape), wanted, 1e-5, 1e-5)
+    depth, features, wanted = single(2, 3, 4, 5), single(2, 4, 5, 1, width), np.zeros((cells, width))
+    depths, rows = _indices(depth.size, count), _indices(40, count)
+    np.add.at(wanted, cell, depth.ravel()[depths][:, None].astype(np.float64) * features.reshape(-1, width)[rows])
+    got = op(depth, features, depths, rows, cell, with_depth=True, **sizes, out_shapes=[out])
+    same(got.reshape(wanted.shape), wanted, 1e-5, 1e-5)
+
+
+@kernel
+def graph_softmax_gradient(folder: Path) -> None:
+    nodes, index = 7, _indices(7, 60)
+    out, grad, sums = np.abs(single(60, 8)), single(60, 8), np.zeros((7, 8), np.float32)
+    np.add.at(sums, index, out * grad)
+    op = _op(folder, "graph_softmax", "GraphSoftmaxGrad")
+    got = op(index, out, grad, sums, node_num=nodes, out_shapes=[(60, 8)])
+    same(got, out * (grad - sums[index]), 1e-4, 1e-4)
+
+
+def _corners(x: float, y: float) -> list[tuple[int, int, float]]:
+    """Column, row and share of the four cells around a place."""
+    left, top = int(np.floor(x)), int(np.floor(y))
+    return [(c, r, (1 - abs(x - c)) * (1 - abs(y - r))) for c in (left, left + 1) for r in (top, top + 1)]
+
+
+@kernel
+def deformable_products(folder: Path) -> None:
+    """A deformable convolution: samples by vector cores, products of each row by Matmul."""
+    height, width, channels, outs = 4, 8, 64, 32
+    x, weights = single(1, height, width, channels), single(outs, 3, 3, channels) * np.float32(0.1)
+    offsets, shares = single(1, height, width, 18) * np.float32(0.7), np.abs(single(1, height, width, 9))
+    op = _op(folder, "deformable_conv2d", "DeformableConv2d")
+    for modulated in (False, True):
+        columns = np.zeros((height, width, 9, channels))
+        for i, j, k in np.ndindex(height, width, 9):
+            y, across = i - 1 + k // 3 + offsets[0, i, j, 2 * k], j - 1 + k % 3 + offsets[0, i, j, 2 * k + 1]
+            for c, r, share in _corners(float(across), float(y)):
+                if 0 <= c < width and 0 <= r < height:
+                    columns[i, j, k] += share * (shares[0, i, j, k] if modulated else 1) * x[0, r, c]
+        wanted = np.einsum("ijkc,okc->ioj", columns, weights.reshape(outs, 9, channels).astype(np.float64))
+        sides = {"kernel_size": [3, 3], "stride": [1, 1], "padding": [1, 1], "dilation": [1, 1]}
+        got, found = op(
+            x, weights, np.zeros(outs, np.float32), offsets, shares, **sides, groups=1, deformable_groups=1,
+            modulated=modulated, with_bias=False,
+            out_shapes=[(1, height, outs, width), (1, height * width, 1, 9, channels)],
+        )  # fmt: skip
+        same(found.reshape(columns.shape), columns, 1e-4, 1e-4)
+        same(got[0], wanted, 1e-4, 1e-4)
+
+
+@kernel
+def deformable_sums(folder: Path) -> None:
+    width, anchors, points, cameras, levels, groups = 32, 9, 4, 2, 2, 8
+    shapes = np.array([[[4, 5], [2, 3]]] * cameras, np.int32)
+    sizes = shapes.prod(-1).ravel()
+    starts = (np.cumsum(sizes) - sizes).reshape(cameras, levels).astype(np.int32)
+    features = single(1, int(sizes.sum()), width)
+    where = RNG.uniform(0.05, 0.95, (1, anchors, points, cameras, 2)).astype(np.float32)
+    weights, wanted = np.abs(single(1, anchors, points, cameras, levels, groups)), np.zeros((1, anchors, width))
+    for a, p, c, level in np.ndindex(anchors, points, cameras, levels):
+        rows, across = shapes[c, level]
+        first = starts[c, level]
+        image = features[0, first : first + rows * across].reshape(rows, across, width)
+        x, y = where[0, a, p, c].astype(np.float64) * (across, rows) - 0.5
+        share = np.repeat(weights[0, a, p, c, level], width // groups)
+        for column, row, part in _corners(x, y):
+            if 0 <= column < across and 0 <= row < rows:
+                wanted[0, a] += share * part * image[row, column]
+    counts = {"batch_size": 1, "num_feat": features.shape[1], "num_embeds": width, "num_anchors": anchors}
+    counts |= {"num_pts": points, "num_cams": cameras, "num_scale": levels, "num_groups": groups}
+    op = _op(folder, "deformable_aggregation", "DeformableAggregation")
+    same(op(features, shapes, starts, where, weights, **counts, out_shapes=[wanted.shape]), wanted, 1e-4, 1e-4)
+
+
+@kernel
+def dynamic_voxels(folder: Path) -> None:
+    points = RNG.uniform(-1, 11, (5, 400)).astype(np.float32)
+    sizes = {"voxel_x": 0.5, "voxel_y": 0.5, "voxel_z": 1.0, "grid_x": 20, "grid_y": 20, "grid_z": 10}
+    op = _op(folder, "dynamic_voxelization", "DynamicVoxelization")
+    got = op(points, coors_min_x=0.0, coors_min_y=0.0, coors_min_z=0.0, **sizes, out_shapes=[(3, 400)])
+    cells = np.floor(points[:3] / np.array([[0.5], [0.5], [1]], np.float32)).astype(np.int32)
+    inside = ((cells >= 0) & (cells < np.array([[20], [20], [10]]))).all(0)
+    same(got[::-1][:, inside] if (got[0, inside] == cells[2, inside]).all() else got[:, inside], cells[:, inside])
+
+
+@kernel
+def gate_sums(folder: Path) -> None:
+    """Sums of gates within chunks, in base 2 (flash-linear-attention-npu)."""
+    op = mco.ascendc.load_project(find(folder, "ascendc/kda/kda_gate_cumsum"))["KdaGateCumsum"]
+    batch, steps, heads, chunk = 2, 130, 3, 64
+    for width, cast in ((64, half), (128, single)):
+        gates = cast(batch, steps, heads, width)
+        logs, bias = single(heads), single(heads, width)
+        for gated, safe in ((False, False), (True, False), (True, True)):
+            got = op(
+                gates, logs if gated else None, bias if gated else None, None, chunk_size=chunk,
+                use_gate_in_kernel=gated, safe_gate=safe, lower_bound=-5.0, logical_rank=4, logical_batch=batch,
+                logical_seqlen=steps, logical_heads=heads, logical_head_dim=width,
+                out_shapes=[(batch, heads, steps, width)],
+            )  # fmt: skip
+            x = gates.astype(np.float64)
+            if gated:
+                power, z = np.exp(logs.astype(np.float64))[:, None], x + bias
+                x = -5 / (1 + np.exp(-power * z)) if safe else -power * np.log1p(np.exp(z))
+            sums = [np.cumsum(x[:, at : at + chunk], 1) for at in range(0, steps, chunk)]
+            same(got, np.concatenate(sums, 1).transpose(0, 2, 1, 3) / np.log(2), 1e-4, 1e-3)
