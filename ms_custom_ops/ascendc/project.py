@@ -24,7 +24,8 @@ _NOT_OURS = re.compile(r"\.|build|out$|tests?$|__")  # folders that hold no sour
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
 _OPTIONS = re.compile(r"\badd_ops_compile_options\s*\(\s*(?:OP_NAME\s+)?(\w+)\b([^()]*)\)")
 _BLOCK = re.compile(r"^[ \t]*if\s*\(.*?^[ \t]*endif\s*\(", re.S | re.M)  # what the build decides
-_COMMON = ("include", "inc", "utils/inc", "common", "common/inc")
+_COMMON = ("include", "inc", "utils/inc", "common", "common/inc", "common/include")
+_MOST_ABOVE = 8  # folders of a checkout above the project
 _MOST_FOLDERS = 20000
 
 
@@ -87,8 +88,12 @@ class _Group:
         self._lock = threading.Lock()
 
     def _around(self, host: Path) -> list[Path]:
-        """Folders that includes of the group may start at: those above it, to two above the root."""
-        stop = self.root.parent.parent
+        """Folders that includes of the group may start at: those above it, to two above the root, or to the top of the
+        checkout it is in."""
+        above_root = [self.root, *self.root.parents][:_MOST_ABOVE]
+        stop = next((path for path in above_root if (path / ".git").exists()), self.root.parent.parent)
+        if self.root.parent.parent in stop.parents:  # a checkout of the project alone
+            stop = self.root.parent.parent
         above = [path for path in host.parents if path == stop or stop in path.parents]
         usual = [path / name for path in above for name in _COMMON]
         # The build for the chip puts the kernels of all ops into one folder: they include each other's headers.

@@ -257,3 +257,62 @@ def test_a_kernel_has_the_defines_of_its_build_file(tmp_path: Path, name: str) -
     assert op(np.zeros(8, np.float32)).tolist() == [2, more]
     given = mco.ascendc.load_project(tmp_path, soc="Ascend910B1", defines=["MORE=9"])["Asks"]
     assert given(np.zeros(8, np.float32)).tolist() == [2, 9]
+
+
+def test_a_kernel_makes_the_tiling_of_a_softmax_itself(tmp_path: Path) -> None:
+    forms = "SoftMaxTilingFunc SoftMaxFlashTilingFunc SoftMaxFlashV2TilingFunc SoftMaxGradTilingFunc".split()
+    same = "".join(f"  if ({form}(shape, 4, 4, 1024, true, false).srcM != rows) return;\n" for form in forms)
+    text = (
+        '#include "kernel_operator.h"\n#include "lib/activation/softmax.h"\nusing namespace AscendC;\n'
+        'extern "C" __global__ __aicore__ void rows_of(GM_ADDR x, uint32_t rows, uint32_t columns) {\n'
+        "  TPipe pipe;\n  TBuf<> buffer;\n  pipe.InitBuffer(buffer, 8192);\n"
+        "  LocalTensor<float> t = buffer.GetWithOffset<float>(1024, 0), top = buffer.GetWithOffset<float>(128, 4096),\n"
+        "                     sums = buffer.GetWithOffset<float>(128, 4608);\n"
+        "  GlobalTensor<float> gm;\n  gm.SetGlobalBuffer((__gm__ float*)x);\n  DataCopy(t, gm, rows * columns);\n"
+        "  const SoftMaxShapeInfo shape = {rows, columns, rows, columns};\n"
+        f"{same}"
+        "  const SoftMaxTiling tiling = SoftMaxTilingFunc(shape, sizeof(float), sizeof(float), 1024, false);\n"
+        "  SoftMax<float>(t, sums, top, t, tiling);\n  DataCopy(gm, t, rows * columns);\n}\n"
+    )
+    x = np.random.default_rng(3).normal(size=(5, 24)).astype(np.float32)
+    powers = np.exp(x - x.max(1, keepdims=True))
+    mco.ascendc.build(written(tmp_path, text), soc="Ascend910B1")(1, x, 5, 24)
+    np.testing.assert_allclose(x, powers / powers.sum(1, keepdims=True), rtol=1e-6)
+
+
+def test_an_op_host_relies_on_what_its_headers_bring_along(tmp_path: Path) -> None:
+    for number, (check, said) in enumerate(
+        {"context->GetInputShape(0)": "", "context->GetInputShape(4)": "Asks: context"}.items()
+    ):
+        more = (
+            f"  {{\n    using namespace ge;\n    const string name = context->GetNodeName();\n"
+            f"    OPS_CHECK_NULL_WITH_CONTEXT(context, {check});\n    uint32_t most = 0, least = 0;\n"
+            "    const Shape shape({2, 8});\n"
+            "    AscendC::GetAscendAntiQuantMaxMinTmpSize(shape, shape, false, DT_INT8, DT_FLOAT16, most, least);\n"
+            f'    if (name != "Asks" || most != 32) return GRAPH_FAILED;\n  }}\n'
+        )
+        (tmp_path / str(number)).mkdir()
+        op = asks(tmp_path / str(number), SIMPLE.replace("  auto* sizes", more + "  auto* sizes", 1))
+        if not said:
+            assert op(np.zeros(8, np.float32)).tolist() == [2, 5]
+            continue
+        with pytest.raises(AscendcError, match=r"asks\.cpp:\d+: Asks: context->GetInputShape\(4\) is nullptr"):
+            op(np.zeros(8, np.float32))
+
+
+@pytest.mark.parametrize("checkout", [True, False])
+def test_headers_of_a_checkout_are_found_from_its_top(tmp_path: Path, checkout: bool) -> None:
+    project, shared = tmp_path / "top" / "csrc" / "attention" / "asks", tmp_path / "top" / "csrc" / "common" / "include"
+    for folder in (project, shared):
+        folder.mkdir(parents=True)
+    written(shared, "#define SHARED 1\n", "shared_names.h")
+    if checkout:
+        (tmp_path / "top" / ".git").mkdir()
+    (tmp_path / "top" / "include").mkdir()
+    written(tmp_path / "top" / "include", "#define TOP 1\n", "top_names.h")
+    host = '#include "shared_names.h"\n#include "top_names.h"\n' + SIMPLE
+    if checkout:
+        assert asks(project, host)(np.zeros(8, np.float32)).tolist() == [2, 5]
+        return
+    with pytest.raises(AscendcBuildError, match=r"asks\.cpp:2: top_names\.h: No such file"):
+        asks(project, host)

@@ -127,4 +127,26 @@ inline bool AdjustSoftMaxRes(const LocalTensor<T1>& res, const LocalTensor<T2>& 
   return found;
 }
 
+// The tiling that the host would make, for kernels that know the shape only while they run: what the functions here
+// read.
+inline SoftMaxTiling SoftMaxTilingFunc(const SoftMaxShapeInfo& shape, uint32_t type_size, uint32_t, uint32_t,
+                                       bool = false, bool = false) {
+  const uint32_t block = 32 / type_size;
+  return {shape.srcM, shape.srcK, shape.srcM * shape.srcK,
+          shape.srcM, block,      shape.srcM * block,
+          shape.srcM, shape.srcK, shape.srcM * shape.srcK,
+          shape.srcM, block,      shape.srcM * block,
+          1,          0,          0,
+          0};
+}
+#define MCO_ASC_SOFTMAX_TILING(form)                                                                               \
+  inline SoftMaxTiling form(const SoftMaxShapeInfo& shape, uint32_t type_size, uint32_t other_size, uint32_t room, \
+                            bool = false, bool = false, bool = false, bool = false) {                              \
+    return SoftMaxTilingFunc(shape, type_size, other_size, room);                                                  \
+  }
+MCO_ASC_SOFTMAX_TILING(SoftMaxFlashTilingFunc)
+MCO_ASC_SOFTMAX_TILING(SoftMaxFlashV2TilingFunc)
+MCO_ASC_SOFTMAX_TILING(SoftMaxGradTilingFunc)
+#undef MCO_ASC_SOFTMAX_TILING
+
 }  // namespace AscendC

@@ -243,6 +243,12 @@ inline void GetAscendQuantMaxMinTmpSize(const ge::Shape& shape, uint32_t type_si
 inline void GetAscendDequantMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, uint32_t& max, uint32_t& min) {
   max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
 }
+// Of a function that kernels do not have here: hosts ask for it where one of their types would use it.
+inline void GetAscendAntiQuantMaxMinTmpSize(const ge::Shape& shape, const ge::Shape&, bool, ge::DataType,
+                                            ge::DataType type, uint32_t& max, uint32_t& min) {
+  max = mco_host_detail::Bytes(shape, static_cast<uint32_t>(ge::GetSizeByDataType(type)));
+  min = mco_host_detail::kBlock;
+}
 inline void GetSelectWithBytesMaskMaxMinTmpSize(const ge::Shape& shape, const ge::Shape&, const uint32_t type_size,
                                                 const ge::Shape& mask, const uint32_t mask_size, const bool,
                                                 uint32_t& max, uint32_t& min) {

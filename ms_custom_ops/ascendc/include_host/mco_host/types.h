@@ -9,6 +9,8 @@
 
 namespace ge {
 
+using std::string;  // sources that use the namespace rely on it
+
 using graphStatus = uint32_t;
 constexpr graphStatus GRAPH_SUCCESS = 0;
 constexpr graphStatus GRAPH_FAILED = 0xFFFFFFFF;
