@@ -238,3 +238,29 @@ PROMPTS = {"add": _add, "leaky_relu": _leaky, "matmul_add": _matmul, "reduce_sum
 def prompts(folder: Path) -> None:
     for name in PROMPTS:
         _prompt(folder, name)
+
+
+@kernel
+def head_layouts(folder: Path) -> None:
+    """Tokens by heads, padded to whole blocks, or into the pages of a cache."""
+    op = _project(folder, "ops/la_preprocess")["LaPreprocess"]
+    given = half(2, 300, 3, 128), half(2, 77, 3, 128), half(2, 77, 3, 128)
+    for x, out in zip(given, op(*given, align_len=256), strict=True):
+        wanted = np.zeros((2, 3, -(-x.shape[1] // 256) * 256, 128))
+        wanted[:, :, : x.shape[1]] = x.transpose(0, 2, 1, 3)
+        same(out, wanted)
+    size, heads, width, lengths = 8, 2, 32, np.array([5, 20], np.int32)
+    pages = np.array([[3, 1, 0], [2, 5, 4]])
+    slots = [pages[b][p // size] * size + p % size for b, length in enumerate(lengths) for p in range(length)]
+    keys, wanted = (
+        RNG.integers(0, 255, (lengths.sum() * heads, width)).astype(np.uint8),
+        np.zeros((6, heads, size, width)),
+    )
+    starts = np.cumsum(lengths) - lengths
+    for b, (first, length) in enumerate(zip(starts * heads, lengths, strict=True)):
+        rows = keys[first : first + length * heads].reshape(heads, length, width)
+        for p in range(length):
+            wanted[pages[b][p // size], :, p % size] = rows[:, p]
+    op = _project(folder, "ascend/reshape_and_cache_bnsd")["ReshapeAndCacheBnsd"]
+    cache = np.zeros(wanted.shape, np.uint8)
+    same(op(keys, cache, np.array(slots, np.int32), lengths, out_shapes=[cache.shape]), wanted)

@@ -64,6 +64,10 @@ inline void regist(const Where& where, Pipe, const void*, Args&&... args) {
 
 namespace matmul {
 using namespace AscendC;  // kernels say matmul::GetBlockIdx() too
+template <class T, class U>
+inline auto CeilDiv(T value, U by) {
+  return by == 0 ? decltype(value / by)(0) : (value + by - 1) / by;
+}
 using AscendC::CFG_IBSHARE_NORM;
 using AscendC::CFG_MDL;
 using AscendC::CFG_NORM;

@@ -9,33 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "mco_host/ge_shape.h"
 #include "mco_host/platform_infos.h"
 #include "mco_host/tiling_data.h"
-
-namespace ge {
-
-class Shape {
- public:
-  Shape() = default;
-  explicit Shape(const std::vector<int64_t>& dims) : dims_(dims) {}
-  Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
-  size_t GetDimNum() const { return dims_.size(); }
-  int64_t GetDim(size_t i) const { return i < dims_.size() ? dims_[i] : 0; }
-  void SetDim(size_t i, int64_t dim) {
-    if (i < dims_.size()) dims_[i] = dim;
-  }
-  std::vector<int64_t> GetDims() const { return dims_; }
-  int64_t GetShapeSize() const {
-    int64_t size = 1;
-    for (int64_t dim : dims_) size *= dim;
-    return size;
-  }
-
- private:
-  std::vector<int64_t> dims_;
-};
-
-}  // namespace ge
 
 namespace optiling {
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "mco_host/contexts.h"
+#include "mco_host/ge_shape.h"
 #include "mco_host/log.h"
 #include "mco_host/op_def.h"
 #include "mco_host/platform_infos.h"

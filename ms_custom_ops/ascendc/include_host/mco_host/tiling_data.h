@@ -33,8 +33,9 @@ class TilingDef {
 
   void SaveToBuffer(void* data, size_t capacity) const {
     if (!data || capacity < GetDataSize()) return;
+    if (data == outside_) return;
     std::memset(data, 0, GetDataSize());
-    std::memcpy(data, bytes_.data(), bytes_.size());
+    std::memcpy(data, Bytes(), end_);
     for (const Field& field : fields_) {
       if (!field.nested) continue;
       Nested(field)->SaveToBuffer(static_cast<uint8_t*>(data) + field.offset, field.bytes);
@@ -42,12 +43,20 @@ class TilingDef {
   }
   // Takes the values of a plain struct of the same layout.
   void LoadFromBuffer(const void* data, size_t size) {
-    bytes_.assign(static_cast<const uint8_t*>(data), static_cast<const uint8_t*>(data) + std::min(size, GetDataSize()));
-    bytes_.resize(end_);
+    std::memset(Bytes(), 0, end_);
+    std::memcpy(Bytes(), data, std::min(size, end_));
     for (const Field& field : fields_) {
       if (field.nested && field.offset + field.bytes <= size) {
         Nested(field)->LoadFromBuffer(static_cast<const uint8_t*>(data) + field.offset, field.bytes);
       }
+    }
+  }
+
+  // From here on the values are those at `data`, which holds GetDataSize() bytes as long as they are used.
+  void SetDataPtr(void* data) {
+    outside_ = static_cast<uint8_t*>(data);
+    for (const Field& field : fields_) {
+      if (field.nested) Nested(field)->SetDataPtr(data ? outside_ + field.offset : nullptr);
     }
   }
 
@@ -62,11 +71,11 @@ class TilingDef {
   template <typename T>
   T Read(size_t offset) const {
     T value;
-    std::memcpy(&value, bytes_.data() + offset, sizeof(T));
+    std::memcpy(&value, Bytes() + offset, sizeof(T));
     return value;
   }
-  void Write(size_t offset, const void* value, size_t bytes) { std::memcpy(bytes_.data() + offset, value, bytes); }
-  const void* At(size_t offset) const { return bytes_.data() + offset; }
+  void Write(size_t offset, const void* value, size_t bytes) { std::memcpy(Bytes() + offset, value, bytes); }
+  const void* At(size_t offset) const { return Bytes() + offset; }
 
  private:
   size_t Place(const char* type, const char* name, size_t bytes, size_t align, size_t count, ptrdiff_t nested) {
@@ -77,6 +86,8 @@ class TilingDef {
     bytes_.resize(end_);
     return offset;
   }
+  uint8_t* Bytes() { return outside_ ? outside_ : bytes_.data(); }
+  const uint8_t* Bytes() const { return outside_ ? outside_ : bytes_.data(); }
   TilingDef* Nested(const Field& field) const {
     return reinterpret_cast<TilingDef*>(reinterpret_cast<char*>(const_cast<TilingDef*>(this)) + field.nested);
   }
@@ -84,6 +95,7 @@ class TilingDef {
   size_t end_ = 0, alignment_ = 8;
   std::vector<Field> fields_;
   std::vector<uint8_t> bytes_;
+  uint8_t* outside_ = nullptr;
 };
 
 }  // namespace optiling

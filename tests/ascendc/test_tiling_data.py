@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tiling structures whose values lie in memory of the caller's, and what sources ask of shapes beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from asc_cases import need_ascendc
+
+import ms_custom_ops as mco
+
+need_ascendc()
+
+HOST = """#include "register/op_def_registry.h"
+#include "register/tilingdata_base.h"
+namespace optiling {
+BEGIN_TILING_DATA_DEF(Inner)
+TILING_DATA_FIELD_DEF(uint8_t, small);
+TILING_DATA_FIELD_DEF_ARR(int64_t, 2, pair);
+END_TILING_DATA_DEF;
+REGISTER_TILING_DATA_CLASS(InnerOp, Inner)
+BEGIN_TILING_DATA_DEF(Outer)
+TILING_DATA_FIELD_DEF(float, scale);
+TILING_DATA_FIELD_DEF_STRUCT(Inner, inner);
+TILING_DATA_FIELD_DEF(int32_t, last);
+END_TILING_DATA_DEF;
+REGISTER_TILING_DATA_CLASS(Placed, Outer)
+
+static uint64_t Elements(const ge::Shape& shape) { return shape.GetShapeSize(); }
+static ge::graphStatus Tile(gert::TilingContext* context) {
+  Outer tiling, copy;
+  auto* raw = context->GetRawTilingData();
+  PLACE
+  int64_t pair[] = {7, int64_t(Elements(ge::Shape({2, 3})))};
+  tiling.set_scale(1.5f);
+  tiling.inner.set_small(200);
+  tiling.inner.set_pair(pair);
+  tiling.set_last(-4);
+  if (tiling.get_scale() != 1.5f || tiling.inner.get_pair()[1] != 6) return ge::GRAPH_FAILED;
+  SAVE
+  raw->SetDataSize(tiling.GetDataSize());
+  context->SetBlockDim(1);
+  return ge::GRAPH_SUCCESS;
+}
+static ge::graphStatus Shape(gert::InferShapeContext* context) {
+  *context->GetOutputShape(0) = {5};
+  return ge::GRAPH_SUCCESS;
+}
+}  // namespace optiling
+namespace ops {
+class Placed : public OpDef {
+ public:
+  explicit Placed(const char* name) : OpDef(name) {
+    this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+    this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
+    this->SetInferShape(optiling::Shape);
+    this->AICore().SetTiling(optiling::Tile).AddConfig("ascend910b");
+  }
+};
+OP_ADD(Placed);
+}  // namespace ops
+"""
+KERNEL = """#include "kernel_operator.h"
+#include "lib/matmul_intf.h"
+extern "C" __global__ __aicore__ void placed(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
+  GET_TILING_DATA(data, tiling);
+  auto* out = reinterpret_cast<__gm__ float*>(y);
+  out[0] = data.scale;
+  out[1] = data.inner.small;
+  out[2] = float(matmul::CeilDiv(data.inner.pair[0], 2) * 10 + matmul::CeilDiv(data.inner.pair[0], 0));
+  out[3] = float(data.inner.pair[1]);
+  out[4] = float(data.last);
+}
+"""
+WAYS = {
+    "saved": ("", "tiling.SaveToBuffer(raw->GetData(), raw->GetCapacity());"),
+    "in place": ("tiling.SetDataPtr(raw->GetData());", ""),
+    "in place and saved": (
+        "tiling.SetDataPtr(raw->GetData());",
+        "tiling.SaveToBuffer(raw->GetData(), raw->GetCapacity());",
+    ),
+    "elsewhere and saved": (
+        "std::vector<uint8_t> room(tiling.GetDataSize()); tiling.SetDataPtr(room.data());",
+        "tiling.SaveToBuffer(raw->GetData(), raw->GetCapacity());",
+    ),
+    "in place no longer": (
+        "tiling.SetDataPtr(raw->GetData()); tiling.set_last(9); tiling.SetDataPtr(nullptr);",
+        "tiling.SaveToBuffer(raw->GetData(), raw->GetCapacity());",
+    ),
+    "loaded": (
+        "",
+        "tiling.SaveToBuffer(raw->GetData(), raw->GetCapacity()); copy.LoadFromBuffer(raw->GetData(), "
+        "copy.GetDataSize()); copy.SaveToBuffer(raw->GetData(), raw->GetCapacity());",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_values_are_those_that_were_set(tmp_path: Path, way: str) -> None:
+    place, save = WAYS[way]
+    for name, text in (
+        ("op_host/placed.cpp", HOST.replace("PLACE", place).replace("SAVE", save)),
+        ("op_kernel/placed.cpp", KERNEL),
+    ):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    op = mco.ascendc.load_project(tmp_path, soc="Ascend910B1")["Placed"]
+    assert op(np.zeros(1, np.float32)).tolist() == [1.5, 200, 40, 6, -4]
