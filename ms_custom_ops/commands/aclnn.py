@@ -62,7 +62,7 @@ def command(
             f"{lib / 'libascendcl.so'} was not built: install a C++17 compiler (g++) and install ms_custom_ops again"
         )
     if project is not None and out is not None:
-        _build(project.absolute(), out.absolute() / "vendors" / vendor / "op_api")
+        build_project(project.absolute(), out.absolute() / "vendors" / vendor / "op_api")
     words = []
     if cflags:
         words.append(f"-I{root() / 'include'}")
@@ -78,7 +78,7 @@ def command(
         click.echo(" ".join(words))
 
 
-def _build(project: Path, api: Path) -> None:
+def build_project(project: Path, api: Path) -> None:
     """libcust_opapi.so and headers of the ops of a project; those that C cannot call are told."""
     from ms_custom_ops.aclnn import custom
     from ms_custom_ops.ascendc import load_project

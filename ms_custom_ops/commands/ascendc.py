@@ -17,6 +17,8 @@ from ms_custom_ops.ascendc import compile as compiler
 from ms_custom_ops.ascendc.binary import build_kernels, packed
 from ms_custom_ops.ascendc.program import build_program
 from ms_custom_ops.ascendc.rewrite import without_comments
+from ms_custom_ops.ascendc.toolkit import make_toolkit
+from ms_custom_ops.commands import aclnn
 from ms_custom_ops.errors import AscendcError, describe
 from ms_custom_ops.program.dtypes import DTYPES
 
@@ -92,6 +94,29 @@ def run(file, values, entry, blocks, soc, sources, include_dirs, defines, tiling
         if save:
             save.mkdir(parents=True, exist_ok=True)
             np.save(save / f"{number}.npy", new)
+
+
+@command.command("toolkit")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--project", type=click.Path(exists=True, file_okay=False, path_type=Path), default=None,
+              help="Ascend C project whose ops get aclnn functions, in FOLDER/opp.")  # fmt: skip
+@click.option("--vendor", default="customize", show_default=True, help="Name of the vendor's folder, for --project.")
+def toolkit(folder: Path, project: Path | None, vendor: str) -> None:
+    """Make FOLDER a toolkit that scripts written for CANN take for it: headers, libraries, CMake files, set_env.sh.
+
+    \b
+    Examples:
+      ms-custom-ops ascendc toolkit ~/toolkit
+      ASCEND_INSTALL_PATH=~/toolkit bash run.sh -r npu -v Ascend910B1
+      ms-custom-ops ascendc toolkit ~/toolkit --project AddCustom
+    """
+    package = aclnn.root()
+    if not (package / "lib64" / "libascendcl.so").is_file():
+        raise click.ClickException("libascendcl.so was not built: install g++ and install ms_custom_ops again")
+    made = make_toolkit(folder, package / "include", package / "lib64")
+    if project is not None:
+        aclnn.build_project(project.absolute(), made / "opp" / "vendors" / vendor / "op_api")
+    click.echo(f"{made}: source {made / 'set_env.sh'}")
 
 
 @command.command("build")

@@ -1,3 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 # The other place where build files look for it.
-include("${CMAKE_CURRENT_LIST_DIR}/../../../tools/tikcpp/ascendc_kernel_cmake/ascendc.cmake")
+get_filename_component(_mco_here "${CMAKE_CURRENT_LIST_DIR}" REALPATH)  # it may be a link in a toolkit
+include("${_mco_here}/../../../tools/tikcpp/ascendc_kernel_cmake/ascendc.cmake")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # include(${ASCENDC_CMAKE_DIR}/ascendc.cmake): ascendc_library and its kind, and the target host_intf_pub of programs.
-include("${CMAKE_CURRENT_LIST_DIR}/../../../cmake/toolkit.cmake")
+get_filename_component(_mco_here "${CMAKE_CURRENT_LIST_DIR}" REALPATH)  # it may be a link in a toolkit
+include("${_mco_here}/../../../cmake/toolkit.cmake")
 if(NOT RUN_MODE STREQUAL "cpu")
   set(_mco_kernels_as ms_custom_ops::ascendc_npu)
 endif()

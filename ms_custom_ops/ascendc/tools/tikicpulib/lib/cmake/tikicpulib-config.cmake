@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # find_package(tikicpulib): the targets tikicpulib::CHIP, by which kernels and programs are built as the CPU twin has them.
-include("${CMAKE_CURRENT_LIST_DIR}/../../../../cmake/toolkit.cmake")
+get_filename_component(_mco_here "${CMAKE_CURRENT_LIST_DIR}" REALPATH)  # it may be a link in a toolkit
+include("${_mco_here}/../../../../cmake/toolkit.cmake")
 foreach(_mco_chip IN LISTS MCO_CHIPS)
   if(NOT TARGET tikicpulib::${_mco_chip})
     add_library(tikicpulib::${_mco_chip} INTERFACE IMPORTED GLOBAL)
