@@ -128,7 +128,7 @@ def infini_build(folder: Path) -> None:
         options = [f"-DASCEND_CANN_PACKAGE_PATH={root}", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON"]
         for command in (["-S", source, "-B", build, *options], ["--build", build, "-j", "2"]):
             subprocess.run(["cmake", *map(str, command)], check=True, capture_output=True)
-        archive, library = f"{build}/libascend_kernels.a", f"{build}/kernels.so"
+        archive, library = f"{build}/lib/libascend_kernels.a", f"{build}/kernels.so"
         whole = ["-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"]
         subprocess.run(["g++", "-shared", *whole, *mco.ascendc.compile.libs(), "-o", library], check=True)
         launch = ctypes.CDLL(library).swiglu_kernel_launch

@@ -65,7 +65,7 @@ def test_a_build_file_that_looks_for_the_vendor_s_package(tmp_path, mode, says, 
     run("cmake", "--build", tmp_path, "-j", "2")
     assert run(tmp_path / "main") == says
     if mode == "npu":
-        symbols = run("nm", "-D", tmp_path / "libkernels_npu.so")
+        symbols = run("nm", "-D", tmp_path / "lib" / "libkernels_npu.so")
         assert " T aclrtlaunch_triple" in symbols and "aclrtlaunch_times_int" not in symbols
 
 

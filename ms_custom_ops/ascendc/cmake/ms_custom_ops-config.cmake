@@ -30,6 +30,7 @@ if(NOT TARGET ms_custom_ops::ascendc)
   target_compile_definitions(ms_custom_ops::ascendc_npu INTERFACE MCO_ASC_AS_ON_CHIP)
 endif()
 set(_mco_kernels_as ms_custom_ops::ascendc)  # ascendc.cmake has the other one
+set(_mco_kernels_in "")
 
 # Of each kernel of a source: its header, and what the source is compiled with for aclrtlaunch_KERNEL to be there.
 function(_mco_launches source folder result)
@@ -104,6 +105,10 @@ function(ascendc_library name type)
   endforeach()
   add_library(${name} ${type} ${sources})
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON LINKER_LANGUAGE CXX)
+  if(_mco_kernels_in)
+    set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${_mco_kernels_in}"
+                          ARCHIVE_OUTPUT_DIRECTORY "${_mco_kernels_in}")
+  endif()
   target_compile_options(${name} PRIVATE -w)
   target_link_libraries(${name} PUBLIC ${_mco_kernels_as})
   target_include_directories(${name} INTERFACE "${folder}")

@@ -5,6 +5,7 @@ include("${_mco_here}/../../../cmake/toolkit.cmake")
 if(NOT RUN_MODE STREQUAL "cpu")
   set(_mco_kernels_as ms_custom_ops::ascendc_npu)
 endif()
+set(_mco_kernels_in "${CMAKE_BINARY_DIR}/lib")  # where scripts look for the libraries of kernels
 if(NOT TARGET host_intf_pub)
   add_library(host_intf_pub INTERFACE IMPORTED GLOBAL)
   set_property(TARGET host_intf_pub PROPERTY INTERFACE_LINK_LIBRARIES ${_mco_kernels_as})
