@@ -14,7 +14,7 @@ from pathlib import Path
 from ms_custom_ops.ascendc.host import HostLibrary
 from ms_custom_ops.ascendc.host_build import build_host
 from ms_custom_ops.ascendc.op import AscendcOp
-from ms_custom_ops.ascendc.rewrite import without_comments
+from ms_custom_ops.ascendc.rewrite import global_functions, without_comments
 from ms_custom_ops.errors import AscendcBuildError, AscendcError, describe
 from ms_custom_ops.soc import current_soc, get_soc
 from ms_custom_ops.soc.table import Soc
@@ -22,6 +22,7 @@ from ms_custom_ops.soc.table import Soc
 _SOURCES = (".cpp", ".cc", ".cxx")
 _NOT_OURS = re.compile(r"\.|build|out$|tests?$|__")  # folders that hold no sources of the ops
 _OP_ADD = re.compile(r"\bOP_ADD\s*\(\s*(\w+)")
+_OF_HOST = re.compile(r"\b(?:OP_ADD|IMPL_OP\w*|gert|optiling)\b")
 _OPTIONS = re.compile(r"\badd_ops_compile_options\s*\(\s*(?:OP_NAME\s+)?(\w+)\b([^()]*)\)")
 _BLOCK = re.compile(r"^[ \t]*if\s*\(.*?^[ \t]*endif\s*\(", re.S | re.M)  # what the build decides
 _COMMON = ("include", "inc", "utils/inc", "common", "common/inc", "common/include")
@@ -51,7 +52,7 @@ def load_project(
     chip = get_soc(soc) if soc is not None else current_soc()
     hosts = _hosts(root)
     if not hosts:
-        accepted = "a folder with op_host/*.cpp in it or below"
+        accepted = "a folder with op_host/*.cpp in it or below, or with sources that have OP_ADD"
         raise AscendcBuildError(describe("ascendc.load_project", "folder", str(root), accepted))
     folders = [Path(path).absolute() for path in include_dirs]
     project = Project(root, chip, [_Group(root, host, folders, tuple(defines), chip, optimize) for host in hosts])
@@ -61,8 +62,9 @@ def load_project(
 
 
 def _hosts(root: Path) -> list[Path]:
-    """The op_host folders at or below ``root``, those with sources."""
-    found = []
+    """The op_host folders at or below ``root``, those with sources; where there are none, those whose sources have
+    OP_ADD, beside the kernels."""
+    found, flat = [], []
     for count, (at, names, files) in enumerate(os.walk(root)):
         if count > _MOST_FOLDERS:
             accepted = f"at most {_MOST_FOLDERS} folders"
@@ -73,7 +75,13 @@ def _hosts(root: Path) -> list[Path]:
                 found.append(path)
             names.clear()
         names[:] = sorted(name for name in names if not _NOT_OURS.match(name))
-    return found
+        if not found and any(_OP_ADD.search(_bare(path / file)) for file in files if file.endswith(_SOURCES)):
+            flat.append(path)
+    return found or flat
+
+
+def _bare(path: Path) -> str:
+    return without_comments(path.read_text(errors="replace"))
 
 
 class _Group:
@@ -83,7 +91,11 @@ class _Group:
                  optimize: bool = True):  # fmt: skip
         self.root, self.folder, self.defines, self.chip = root, host, defines, chip
         self.optimize = optimize
-        self.sources = sorted(path for path in host.iterdir() if path.suffix in _SOURCES)
+        sources = sorted(path for path in host.iterdir() if path.suffix in _SOURCES)
+        if host.name != "op_host":  # kernels and programs are there too
+            texts = {path: _bare(path) for path in sources}
+            sources = [path for path, text in texts.items() if _OF_HOST.search(text) and not global_functions(text)]
+        self.sources = sources
         self.folders = [*folders, *self._around(host)]
         self._lock = threading.Lock()
 
@@ -102,8 +114,7 @@ class _Group:
 
     @functools.cached_property
     def _by_source(self) -> dict[Path, list[str]]:
-        texts = {path: without_comments(path.read_text(errors="replace")) for path in self.sources}
-        return {path: _OP_ADD.findall(text) for path, text in texts.items()}
+        return {path: _OP_ADD.findall(_bare(path)) for path in self.sources}
 
     @property
     def names(self) -> list[str]:
@@ -158,9 +169,13 @@ class _Group:
         return (*self.defines, *(text for text in found if text.partition("=")[0] not in given))
 
     def _kernel(self, entry: str) -> Path | None:
-        """The source of a kernel: beside op_host, else anywhere in the project."""
-        beside = self.folder.parent / "op_kernel"
+        """The source of a kernel: beside op_host, else anywhere in the project; by its name, else by its function."""
+        beside = self.folder.parent / "op_kernel" if self.folder.name == "op_host" else self.folder
         places = [*beside.rglob(f"{entry}.cpp"), *self.root.rglob(f"op_kernel/**/{entry}.cpp")]
+        places = [path for path in places if path not in self.sources]
+        if not places:
+            inside = sorted(path for path in beside.rglob("*.cpp") if path not in self.sources)
+            places = [path for path in inside if entry in global_functions(_bare(path))]
         return min(places, key=lambda path: (beside not in path.parents, len(path.parts), path), default=None)
 
 

@@ -10,6 +10,7 @@ import pytest
 from asc_cases import need_ascendc
 
 import ms_custom_ops as mco
+from ms_custom_ops.errors import AscendcBuildError
 
 need_ascendc()
 
@@ -108,3 +109,24 @@ def test_values_are_those_that_were_set(tmp_path: Path, way: str) -> None:
         (tmp_path / name).write_text(text)
     op = mco.ascendc.load_project(tmp_path, soc="Ascend910B1")["Placed"]
     assert op(np.zeros(1, np.float32)).tolist() == [1.5, 200, 40, 6, -4]
+
+
+SAVED = HOST.replace("PLACE", WAYS["saved"][0]).replace("SAVE", WAYS["saved"][1])
+
+
+@pytest.mark.parametrize(
+    "places", [("placed_host.cpp", "placed_kernel.cpp"), ("op_host/all.cpp", "op_kernel/some.cpp")]
+)
+def test_a_kernel_is_found_by_its_function_too(tmp_path: Path, places: tuple[str, str]) -> None:
+    for name, text in zip(places, (SAVED, KERNEL), strict=True):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "main.cpp").write_text("int main() { not a source of the ops }\n")
+    ops = mco.ascendc.load_project(tmp_path, soc="Ascend910B1")
+    assert list(ops) == ["Placed"] and ops["Placed"](np.zeros(1, np.float32)).tolist() == [1.5, 200, 40, 6, -4]
+
+
+def test_a_folder_without_ops_is_none(tmp_path: Path) -> None:
+    (tmp_path / "kernel.cpp").write_text("// OP_ADD(Nothing)\n" + KERNEL)
+    with pytest.raises(AscendcBuildError, match="accepted: a folder with op_host/.* or with sources that have OP_ADD"):
+        mco.ascendc.load_project(tmp_path, soc="Ascend910B1")
