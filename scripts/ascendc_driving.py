@@ -118,6 +118,32 @@ def _corners(x: float, y: float) -> list[tuple[int, int, float]]:
 
 
 @kernel
+def assigned_scores(folder: Path) -> None:
+    """Sums over neighbours' differences from their first, by scores, and their gradients (atomic adds of rows)."""
+    for batches, points, weights, features, places, near in ((2, 20, 5, 11, 7, 6), (4, 16, 8, 16, 8, 8)):
+        x, centers = single(batches, points, weights, features), single(batches, points, weights, features)
+        scores, grad = single(batches, places, near, weights), single(batches, places, near, features)
+        index = RNG.integers(0, points, (batches, places, near))
+        sizes = {"batch_size": batches, "nsource": points, "npoint": places, "num_weights": weights}
+        sizes |= {"num_neighbors": near, "num_features": features, "aggregate": 0}
+        b = np.broadcast_to(np.arange(batches)[:, None, None], index.shape)
+        first = np.broadcast_to(index[:, :, :1], index.shape)
+        apart = (x[b, index] - centers[b, first]).astype(np.float64)
+        inner = (np.ascontiguousarray(a.transpose(0, 3, 1, 2)) for a in (x, centers))
+        forward = _op(folder, "assign_score_withk", "AssignScoreWithk")
+        got = forward(*inner, scores, index, **sizes, out_shapes=[(batches, features, places, near)])
+        same(got, np.einsum("bpkm,bpkmo->bopk", scores, apart), 1e-5, 1e-5)
+        back = _op(folder, "assign_score_withk", "AssignScoreWithkGrad")
+        got = back(grad, x, centers, scores, index, **sizes, out_shapes=[scores.shape, x.shape, x.shape])
+        share, wanted = scores[..., None] * grad[:, :, :, None].astype(np.float64), np.zeros((2, *x.shape))
+        np.add.at(wanted[0], (b, index), share)
+        np.add.at(wanted[1], (b, first), -share)
+        same(got[0], np.einsum("bpkmo,bpko->bpkm", apart, grad), 1e-5, 1e-5)
+        same(got[1], wanted[0], 1e-5, 1e-5)
+        same(got[2], wanted[1], 1e-5, 1e-5)
+
+
+@kernel
 def deformable_products(folder: Path) -> None:
     """A deformable convolution: samples by vector cores, products of each row by Matmul."""
     height, width, channels, outs = 4, 8, 64, 32

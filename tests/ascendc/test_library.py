@@ -116,8 +116,12 @@ def test_pad_and_unpad(run, dtype):
     out = np.zeros((rows + 1, inner), DTYPES[dtype])
     run(group, x, out, rows, inner, n, 0, 6)
     np.testing.assert_array_equal(out.ravel()[: rows * n], x[:, :n].ravel())
-    with pytest.raises(AscendcError, match=r"UnPad: rightPad is 0; accepted: 1 to \d+, .*library\.cpp"):
-        run(group, x, out, rows, inner, inner, 0, 6)
+    run(group, x, out, rows, inner, inner, 0, 6)
+    np.testing.assert_array_equal(out[:rows], x)  # nothing is left out
+    with pytest.raises(AscendcError, match=r"UnPad: rightPad is \d+; accepted: 0 to \d+, .*library\.cpp"):
+        run(group, x, out, rows, inner, inner - 32, 0, 6)
+    with pytest.raises(AscendcError, match=r"Pad: rightPad is 0; accepted: 1 to \d+, .*library\.cpp"):
+        run(group, x, out, rows, inner, inner, 0, 5)
 
 
 @pytest.mark.parametrize("n", [1, 15, 40])

@@ -20,12 +20,13 @@ struct UnPadParams {
 
 namespace mco_asc {
 
+// `least`: UnPad copies rows of which nothing is left out, as public kernels have it at widths of whole blocks.
 template <class T>
-inline void check_pad(const mco_asc_where& here, uint16_t left, uint16_t right) {
+inline void check_pad(const mco_asc_where& here, uint16_t left, uint16_t right, int least) {
   constexpr int block = int(AscendC::ONE_BLK_SIZE / int64_t(sizeof(T)));
   if (left) mco_asc_fault(&here, "leftPad is %d; accepted: 0", left);
-  if (!right || right >= block) {
-    mco_asc_fault(&here, "rightPad is %d; accepted: 1 to %d, less than a block of 32 bytes", right, block - 1);
+  if (right < least || right >= block) {
+    mco_asc_fault(&here, "rightPad is %d; accepted: %d to %d, less than a block of 32 bytes", right, least, block - 1);
   }
 }
 
@@ -42,7 +43,7 @@ inline void Pad(const LocalTensor<T>& dst, const LocalTensor<T>& src, PadParams&
                 PadTiling& tiling, mco_asc::Where where = mco_asc::Where::here()) {
   MCO_ASC_PAD_TYPES(Pad);
   const mco_asc_where here = where.of("Pad");
-  mco_asc::check_pad<T>(here, params.leftPad, params.rightPad);
+  mco_asc::check_pad<T>(here, params.leftPad, params.rightPad, 1);
   const int64_t rows = tiling.srcHeight, pitch = tiling.srcWidth, width = tiling.srcOriWidth;
   const int64_t padded = width + params.rightPad;
   if (width > pitch || padded != mco_asc::whole_blocks<T>(pitch)) {
@@ -71,7 +72,7 @@ inline void UnPad(const LocalTensor<T>& dst, const LocalTensor<T>& src, UnPadPar
                   const LocalTensor<uint8_t>&, UnPadTiling& tiling, mco_asc::Where where = mco_asc::Where::here()) {
   MCO_ASC_PAD_TYPES(UnPad);
   const mco_asc_where here = where.of("UnPad");
-  mco_asc::check_pad<T>(here, params.leftPad, params.rightPad);
+  mco_asc::check_pad<T>(here, params.leftPad, params.rightPad, 0);
   const int64_t rows = tiling.srcHeight, pitch = tiling.srcWidth, width = pitch - params.rightPad;
   if (!pitch || pitch != mco_asc::whole_blocks<T>(pitch)) {
     mco_asc_fault(&here, "rows of %lld elements; accepted: whole blocks of 32 bytes", (long long)pitch);
