@@ -225,3 +225,16 @@ def distances(folder: Path) -> None:
     op = _op(folder, "kernels/graph_softmax", "GraphSoftmaxGrad")
     got = op(index, out, gradient, np.zeros((7, 8), np.float32), node_num=7, out_shapes=[(45, 8)])
     same(got, out * (gradient - sums[index]), 1e-4, 1e-4)
+
+
+@kernel
+def scatter_max(folder: Path) -> None:
+    """Into a result that starts as minus infinity, and the places of the largest ones."""
+    rows, width, slots = 60, 16, 9
+    x, index = single(rows, width), RNG.integers(0, slots, rows).astype(np.int32)
+    wanted = np.full((slots, width), -np.inf, np.float32)
+    np.maximum.at(wanted, index, x)
+    shapes = dict(out_shapes=[wanted.shape] * 2)
+    op = _op(folder, "kernels/scatter_max", "ScatterMaxV1")
+    found, _ = op(x, index, **shapes, out_values={"res": np.full_like(wanted, -np.inf)})
+    same(found, wanted)

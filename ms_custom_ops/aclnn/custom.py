@@ -19,10 +19,11 @@ from ms_custom_ops.aclnn.status import StatusError
 from ms_custom_ops.aclnn.tensors import Shaped
 from ms_custom_ops.ascendc import compile as compiler
 from ms_custom_ops.ascendc import load_project
+from ms_custom_ops.ascendc.arguments import descriptor_words
 from ms_custom_ops.ascendc.definition import DYNAMIC, NUMBER
 from ms_custom_ops.ascendc.definition import Attribute as AttributeDef
 from ms_custom_ops.ascendc.definition import Param as ParamDef
-from ms_custom_ops.ascendc.op import AscendcOp, Launch, descriptor_words
+from ms_custom_ops.ascendc.op import AscendcOp, Launch
 from ms_custom_ops.ascendc.table import Places
 from ms_custom_ops.engine import native
 from ms_custom_ops.errors import AscendcError, describe

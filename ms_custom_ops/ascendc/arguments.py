@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -127,3 +127,42 @@ def _fits(kind: int, value: Any) -> bool:
         lambda: every(lambda row: isinstance(row, list) and all(integer(item) for item in row)),
     )
     return tests[kind]()
+
+
+def start_values(
+    op: str,
+    outputs: Sequence[Param],
+    fixed: Collection[int],
+    made: Sequence[np.ndarray | None],
+    given: Mapping[str, Any],
+) -> dict[int, np.ndarray]:
+    """By the number of its output, what a call gives it to start with. ``fixed``: outputs that start as an input;
+    ``made``: memory of each, None of a list."""
+    free = {param.name: number for number, param in enumerate(outputs) if number not in fixed}
+    found = {}
+    for name, value in given.items():
+        if name not in free:
+            raise AscendcError(describe(op, "name in out_values", repr(name), ", ".join(free) or "no output is free"))
+        memory, array = made[free[name]], np.asarray(value)
+        if memory is None:
+            raise AscendcError(describe(op, f"out_values of {name}", "for a list of tensors", "one tensor"))
+        if array.shape != memory.shape or array.dtype != memory.dtype:
+            text = f"{array.dtype}{list(array.shape)}"
+            raise AscendcError(describe(op, f"out_values of {name}", text, f"{memory.dtype}{list(memory.shape)}"))
+        found[free[name]] = array
+    return found
+
+
+def descriptor(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """A list of tensors as ListTensorDesc of a kernel reads it: 64-bit words, the last ones their addresses."""
+    words = descriptor_words([array.shape for array in arrays])
+    return np.array([*words, *(array.ctypes.data for array in arrays)], np.uint64)
+
+
+def descriptor_words(shapes: Sequence[tuple[int, ...]]) -> list[int]:
+    """What a list of tensors says before their addresses."""
+    words = [0]
+    for number, shape in enumerate(shapes):
+        words += [number << 32 | len(shape), *shape]
+    words[0] = 8 * len(words)
+    return words

@@ -17,7 +17,16 @@ from typing import Any
 import numpy as np
 
 from ms_custom_ops.ascendc import compile as compiler
-from ms_custom_ops.ascendc.arguments import Array, arrays_of, attribute_values, contiguous, dtype_names, storage
+from ms_custom_ops.ascendc.arguments import (
+    Array,
+    arrays_of,
+    attribute_values,
+    contiguous,
+    descriptor,
+    dtype_names,
+    start_values,
+    storage,
+)
 from ms_custom_ops.ascendc.build import build
 from ms_custom_ops.ascendc.definition import DYNAMIC, combination, config_name, kernel_header
 from ms_custom_ops.ascendc.definition import Definition as OpDefinition
@@ -125,13 +134,15 @@ class AscendcOp:
         module = importlib.import_module("ms_custom_ops.mindspore.ascendc")
         return module.operator(self, attributes, bprop, inputs, lists or {})
 
-    def _checked(self, values: bool, time_limit: float | None, launch: Launch, arrays: Sequence[Array]) -> Report:
+    def _checked(
+        self, values: bool, time_limit: float | None, launch: Launch, arrays: Sequence[Array], **given: Any
+    ) -> Report:
         reports: list[Report] = []
 
         def check(*args: Any, threads: int, **named: Any) -> None:
             reports.append(launch.kernel.check(*args, values=values, time_limit=time_limit, **named))
 
-        results = self.run(launch, arrays, call=check)
+        results = self.run(launch, arrays, call=check, **given)
         report = reports[0] if reports else Report(self.name)
         report.outputs = list(results) if isinstance(results, tuple) else [results]
         return report
@@ -140,12 +151,16 @@ class AscendcOp:
         self,
         *tensors: Any,
         out_shapes: Sequence[Any] | None = None,
-        _run: Callable[[Launch, Sequence[Array]], Any] | None = None,
+        out_values: Mapping[str, Any] | None = None,
+        _run: Callable[..., Any] | None = None,
         **named: Any,
     ) -> Any:
         """See the class. ``out_shapes``: for ops whose shape inference is none or not right, one shape for each output,
-        a list of shapes for a DYNAMIC one."""
+        a list of shapes for a DYNAMIC one. ``out_values``: arrays that outputs start as copies of, by name, where a
+        kernel goes on from what the caller's memory holds."""
         if any(type(item).__module__.startswith("mindspore.") for tensor in tensors for item in _flat(tensor)):
+            if out_values:
+                raise AscendcError(describe(self.name, "out_values", "beside MindSpore tensors", "NumPy arrays"))
             return importlib.import_module("ms_custom_ops.mindspore.ascendc").call(self, tensors, named)
         arrays = arrays_of(self.name, self.inputs, tensors, named)
         attributes = self.attribute_values(named)
@@ -155,7 +170,7 @@ class AscendcOp:
         launch = self.launch(
             [_shapes(array) for array in arrays], [dtype_names(a) for a in arrays], attributes, values, out_shapes
         )
-        return (_run or self.run)(launch, arrays)
+        return (_run or self.run)(launch, arrays, **({"out_values": out_values} if out_values else {}))
 
     def check(
         self,
@@ -186,14 +201,16 @@ class AscendcOp:
         )  # fmt: skip
         return self(*tensors, out_shapes=out_shapes, **named, _run=run)
 
-    def profile_launch(self, launch: Launch, arrays: Sequence[Array], **how: Any) -> Profile:
+    def profile_launch(
+        self, launch: Launch, arrays: Sequence[Array], out_values: Mapping[str, Any] | None = None, **how: Any
+    ) -> Profile:
         """Modelled time of a prepared call; ``how``: keywords of :meth:`Kernel.profile`."""
         found: list[Profile] = []
 
         def take(block_dim: int, *args: Any, threads: int, reverse: bool, outputs: Any, **named: Any) -> None:
             found.append(launch.kernel.profile(block_dim, *args, **named, **how))
 
-        self.run(launch, arrays, call=take)
+        self.run(launch, arrays, call=take, out_values=out_values)
         if not found:
             raise AscendcError(describe(self.name, "outputs", "without elements", "a call that runs a kernel"))
         return found[0]
@@ -317,12 +334,18 @@ class AscendcOp:
         threads: int = 0,
         reverse: bool = False,
         call: Callable[..., Any] | None = None,
+        out_values: Mapping[str, Any] | None = None,
     ) -> Any:
         """Outputs of a prepared call; ``arrays``: one entry for each input of the OpDef. ``threads`` and ``reverse``
-        are those of :class:`Kernel`; ``call``: what runs the kernel in place of itself."""
+        are those of :class:`Kernel`; ``call``: what runs the kernel in place of itself; ``out_values``: what outputs
+        hold before, by name."""
         inputs = [contiguous(array) for array in arrays]
         flat = iter(launch.outputs)
         outputs = [self._output(launch, number, inputs, flat) for number in range(len(launch.groups))]
+        made = [None if count else memory for memory, count in zip(outputs, launch.groups, strict=True)]
+        starts = start_values(self.name, self.outputs, launch.copies, made, out_values or {})
+        for number, start in starts.items():
+            outputs[number][...] = start
         if not outputs or any(array.size for output in outputs for array in _listed(output)):
             sides = {"input": inputs, "output": outputs}
             entries = [None if slot is None else sides[slot[0]][slot[1]] for slot in launch.slots]
@@ -330,13 +353,13 @@ class AscendcOp:
             empty = [
                 array
                 for number, output in enumerate(outputs)
-                if number not in launch.copies and number not in launch.init
+                if number not in launch.copies and number not in launch.init and number not in starts
                 for array in _listed(output)
                 if array.size
             ]
             (call or launch.kernel)(
                 tiling.block_dim,
-                *(_descriptor(entry) if isinstance(entry, list) else entry for entry in entries),
+                *(descriptor(entry) if isinstance(entry, list) else entry for entry in entries),
                 tiling=tiling.data,
                 tiling_key=tiling.tiling_key,
                 workspace=launch.user_workspace,
@@ -396,18 +419,3 @@ def _listed(entry: Any, like: Shapes = ()) -> list[Any]:
     if entry is None:
         return [None] * (len(like) if isinstance(like, list) else like is not None and like != ())
     return entry if isinstance(entry, list) else [entry]
-
-
-def _descriptor(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """A list of tensors as ListTensorDesc of a kernel reads it: 64-bit words, the last ones their addresses."""
-    words = descriptor_words([array.shape for array in arrays])
-    return np.array([*words, *(array.ctypes.data for array in arrays)], np.uint64)
-
-
-def descriptor_words(shapes: Sequence[Shape]) -> list[int]:
-    """What a list of tensors says before their addresses."""
-    words = [0]
-    for number, shape in enumerate(shapes):
-        words += [number << 32 | len(shape), *shape]
-    words[0] = 8 * len(words)
-    return words

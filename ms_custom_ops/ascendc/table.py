@@ -8,8 +8,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from ms_custom_ops.ascendc.arguments import descriptor_words
 from ms_custom_ops.ascendc.kernel import SYSTEM_WORKSPACE, LaunchRecord
-from ms_custom_ops.ascendc.op import Launch, descriptor_words
+from ms_custom_ops.ascendc.op import Launch
 from ms_custom_ops.engine import native
 from ms_custom_ops.errors import AscendcError, describe
 from ms_custom_ops.program.dtypes import SIZE

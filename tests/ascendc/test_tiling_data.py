@@ -10,7 +10,7 @@ import pytest
 from asc_cases import need_ascendc
 
 import ms_custom_ops as mco
-from ms_custom_ops.errors import AscendcBuildError
+from ms_custom_ops.errors import AscendcBuildError, AscendcError
 
 need_ascendc()
 
@@ -130,3 +130,42 @@ def test_a_folder_without_ops_is_none(tmp_path: Path) -> None:
     (tmp_path / "kernel.cpp").write_text("// OP_ADD(Nothing)\n" + KERNEL)
     with pytest.raises(AscendcBuildError, match="accepted: a folder with op_host/.* or with sources that have OP_ADD"):
         mco.ascendc.load_project(tmp_path, soc="Ascend910B1")
+
+
+STARTS = """#include "kernel_operator.h"
+extern "C" __global__ __aicore__ void placed(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
+  auto* out = reinterpret_cast<__gm__ float*>(y);
+  for (int i = 0; i < 3; ++i) out[i] = out[i] > i ? out[i] : i;
+}
+"""
+
+
+def test_an_output_starts_as_it_is_given(tmp_path: Path) -> None:
+    for name, text in (("op_host/placed.cpp", SAVED), ("op_kernel/placed.cpp", STARTS)):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(text)
+    op, x = mco.ascendc.load_project(tmp_path, soc="Ascend910B1")["Placed"], np.zeros(1, np.float32)
+    start = np.array([-1, 5, -1, 7, 8], np.float32)
+    assert op(x).tolist() == [0, 1, 2, 0, 0]
+    assert op(x, out_values={"y": start}).tolist() == [0, 5, 2, 7, 8] and start[0] == -1
+    report = op.check(x, out_values={"y": start})
+    assert not report.findings and report.outputs[0].tolist() == [0, 5, 2, 7, 8]
+    assert op.check(x).findings  # the first three are read before anybody has written them
+    assert op.profile(x, out_values={"y": start}).cycles > 0
+    for given, said in (
+        ({"z": start}, "name in out_values is 'z'; accepted: y"),
+        ({"y": start[:2]}, r"out_values of y is float32\[2\]; accepted: float32\[5\]"),
+        ({"y": start.astype(np.float16)}, r"out_values of y is float16\[5\]; accepted: float32\[5\]"),
+    ):
+        with pytest.raises(AscendcError, match="Placed: " + said):
+            op(x, out_values=given)
+
+
+def test_an_output_that_is_an_input_or_a_list_starts_as_nothing_else() -> None:
+    ops = mco.ascendc.load_project(Path(__file__).parents[1] / "data" / "ascendc" / "mixed", soc="Ascend910B1")
+    x = np.ones((2, 8), np.float32)
+    into = ops["AddInto"]
+    names = [param.name for param in into.outputs]
+    arrays = [np.ones((2, 8), np.float32) for _ in into.inputs]
+    with pytest.raises(AscendcError, match="AddInto: name in out_values is .*; accepted: no output is free"):
+        into(*arrays, out_values={names[0]: x})
