@@ -20,6 +20,7 @@ _ENVIRONMENT = """{mark}
 export ASCEND_HOME_PATH="{folder}" ASCEND_TOOLKIT_HOME="{folder}" ASCEND_INSTALL_PATH="{folder}"
 export ASCEND_OPP_PATH="{folder}/opp" DDK_PATH="{folder}" NPU_HOST_LIB="{folder}/lib64"
 export LD_LIBRARY_PATH="{folder}/lib64:{folder}/opp/vendors/customize/op_api/lib${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+export CMAKE_PREFIX_PATH="{folder}/compiler/tikcpp/ascendc_kernel_cmake${{CMAKE_PREFIX_PATH:+:$CMAKE_PREFIX_PATH}}"
 export MS_CUSTOM_OPS_PYTHON="{python}"
 """
 

@@ -85,3 +85,23 @@ def test_a_toolkit_is_made_again_and_nothing_else_is_touched(toolkit: Path, tmp_
     assert result.exit_code == 1
     assert f"folder is {tmp_path / 'other'} with other files; accepted: a new or an empty folder" in result.output
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["runtime"]
+
+
+LANGUAGE = Path(__file__).with_name("real_build") / "language"
+
+
+@pytest.mark.parametrize(("arch", "soc"), [("2201", "Ascend910B1"), ("2002", "Ascend310P3")])
+def test_sources_of_the_language_asc(toolkit: Path, tmp_path: Path, arch: str, soc: str) -> None:
+    commands = (
+        f"source {toolkit}/set_env.sh && cmake -S {LANGUAGE} -B {tmp_path}/b -DARCH={arch} > /dev/null && "
+        f"cmake --build {tmp_path}/b > /dev/null && {tmp_path}/b/demo"
+    )
+    assert script(toolkit, "bash", "-c", commands) == f"22 24 26 14, {soc}, 1\n"
+
+
+def test_an_architecture_that_is_not_there(toolkit: Path, tmp_path: Path) -> None:
+    commands = (
+        f"source {toolkit}/set_env.sh && cmake -S {LANGUAGE} -B {tmp_path} -DARCH=3510 && cmake --build {tmp_path}"
+    )
+    told = subprocess.run(["bash", "-c", commands], capture_output=True, text=True)
+    assert told.returncode and "asc: --npu-arch is dav-3510; accepted: dav-2201, dav-2002" in told.stdout + told.stderr
