@@ -143,6 +143,75 @@ def assigned_scores(folder: Path) -> None:
         same(got[2], wanted[1], 1e-5, 1e-5)
 
 
+def _corners_of(x: float, y: float, width: float, height: float, angle: float) -> list[tuple[float, float]]:
+    c, s = np.cos(angle), np.sin(angle)
+    ends = ((-width, -height), (width, -height), (width, height), (-width, height))
+    return [(x + (c * i - s * j) / 2, y + (s * i + c * j) / 2) for i, j in ends]
+
+
+def _shared(one: list[tuple[float, float]], other: list[tuple[float, float]]) -> float:
+    """Area that two convex polygons share: one, cut by every side of the other."""
+    for (ax, ay), (bx, by) in zip(other, other[1:] + other[:1], strict=True):
+        sides = [(bx - ax) * (y - ay) - (by - ay) * (x - ax) for x, y in one]
+        cut = []
+        for u, v, at, to in zip(one, one[1:] + one[:1], sides, sides[1:] + sides[:1], strict=True):
+            cut += [u] if at >= 0 else []
+            if at * to < 0:
+                cut.append(tuple(p + at / (at - to) * (q - p) for p, q in zip(u, v, strict=True)))
+        one = cut
+    return abs(sum(x * w - y * v for (x, y), (v, w) in zip(one, one[1:] + one[:1], strict=True))) / 2
+
+
+@kernel
+def turned_boxes(folder: Path) -> None:
+    """Areas that turned boxes share, by numbers of the scalar unit, of two kernels."""
+    boxes = [
+        np.concatenate([RNG.uniform(0, 10, (n, 2)), RNG.uniform(1, 4, (n, 2)), RNG.uniform(-3, 3, (n, 1))], 1)
+        for n in (13, 17)
+    ]
+    a, b = (box.astype(np.float32) for box in boxes)
+    area = (a[:, 2] * a[:, 3])[:, None] + b[:, 2] * b[:, 3]
+    overlap, quotient = _op(folder, "boxes_overlap_bev", "BoxesOverlapBev"), _op(folder, "box_iou", "BoxIou")
+    for sign in (1, -1):
+        corners = [[_corners_of(*box[:4], sign * box[4]) for box in many.astype(np.float64)] for many in (a, b)]
+        shared = np.array([[_shared(one, other) for other in corners[1]] for one in corners[0]])
+        sides = {"format_flag": 1, "clockwise": sign == 1, "aligned": False, "margin": 1e-5}
+        for mode, wanted in enumerate((shared, shared / (area - shared))):
+            same(overlap(a, b, **sides, mode_flag=mode, out_shapes=[shared.shape]), wanted, 1e-4, 1e-4)
+    points = [np.array(many, np.float32).reshape(-1, 8) for many in corners]
+    for mode, below in enumerate((area - shared, np.broadcast_to((a[:, 2] * a[:, 3])[:, None], shared.shape))):
+        got = quotient(*points, mode_flag=mode, aligned=False, out_shapes=[shared.shape])
+        same(got, shared / below, 1e-4, 1e-4)
+
+
+@kernel
+def pooled_points(folder: Path) -> None:
+    """Points of each box with their features, those of boxes with few of them again and again."""
+    batches, n, channels, many, samples = 2, 200, 16, 5, 32
+    points, features = RNG.uniform(0, 10, (batches, n, 3)).astype(np.float32), single(batches, n, channels)
+    shape = (batches, many)
+    boxes = np.concatenate(
+        [RNG.uniform(2, 8, (*shape, 3)), RNG.uniform(3, 6, (*shape, 3)), RNG.uniform(-3, 3, (*shape, 1))], -1
+    ).astype(np.float32)
+    boxes[0, 0, :3] = 100  # none
+    wanted, none = np.zeros((*shape, samples, 3 + channels), np.float32), np.zeros(shape, np.int32)
+    for b, m in np.ndindex(*shape):
+        x, y, z = (points[b] - boxes[b, m, :3]).astype(np.float64).T
+        c, s = np.cos(boxes[b, m, 6], dtype=np.float64), np.sin(boxes[b, m, 6], dtype=np.float64)
+        apart = np.abs([x * c + y * s, y * c - x * s, z - boxes[b, m, 5] / 2])
+        inside = np.nonzero((apart < boxes[b, m, 3:6, None] / 2).all(0))[0]
+        none[b, m] = not inside.size
+        if inside.size:
+            chosen = np.resize(inside, samples)
+            wanted[b, m] = np.concatenate([points[b, chosen], features[b, chosen]], -1)
+    inner = (np.ascontiguousarray(v.swapaxes(1, 2)) for v in (points, features))
+    got, empty = _op(folder, "roipoint_pool3d", "RoipointPool3dForward")(
+        *inner, boxes, num_sampled_points=samples, out_shapes=[(*shape, 3 + channels, samples), shape]
+    )
+    same(empty, none)
+    same(np.where(none[..., None, None], 0, np.asarray(got).swapaxes(2, 3)), wanted)
+
+
 @kernel
 def deformable_products(folder: Path) -> None:
     """A deformable convolution: samples by vector cores, products of each row by Matmul."""

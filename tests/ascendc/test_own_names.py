@@ -182,3 +182,41 @@ def test_a_value_without_its_semicolon_before_an_assertion(tmp_path):
     assert (result(tmp_path, body.replace("a.GetSize()", "kAll"), before) == X + 256).all()
     with pytest.raises(AscendcError, match=r"ASSERT: count != 0 .*k.cpp:14\]"):
         result(tmp_path, body.replace("a.GetSize()", "kNone"), before)
+
+
+MAGNITUDES = """#include "kernel_operator.h"
+%s
+struct Box {
+  float width, height;
+  __aicore__ inline float area() { return abs(width * height); }
+};
+extern "C" __global__ __aicore__ void k(GM_ADDR out) {
+  auto to = (__gm__ float*)out;
+  int16_t small = -3;
+  int64_t wide = -(int64_t(1) << 40);
+  half number = half(-2.5f);
+  bfloat16_t other = bfloat16_t(-0.75f);
+  to[0] = abs(-0.25f), to[1] = Box{1.5f, -0.5f}.area(), to[2] = abs(small), to[3] = abs(wide), to[4] = abs(-7);
+  to[5] = float(abs(number)), to[6] = float(abs(other)), to[7] = abs(-0.125);
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "own", ["", "#include <cmath>", "#include <math.h>", "using namespace std;", "using namespace AscendC;"]
+)
+def test_magnitudes_of_numbers(tmp_path, own):
+    out = np.zeros(8, np.float32)
+    built(tmp_path, MAGNITUDES % own)(1, out)
+    np.testing.assert_array_equal(out, [0.25, 0.75, 3, 2.0**40, 7, 2.5, 0.75, 0.125])
+
+
+@pytest.mark.parametrize("own", ["template <class T> T abs(T x)", "float abs(float x)"])
+def test_a_kernels_own_magnitude(tmp_path, own):
+    out = np.zeros(8, np.float32)
+    text = f"""#include "kernel_operator.h"
+{own} {{ return 9; }}
+extern "C" __global__ __aicore__ void k(GM_ADDR out) {{ ((__gm__ float*)out)[0] = abs(-0.5f); }}
+"""
+    built(tmp_path, text)(1, out)
+    assert out[0] == 9

@@ -21,6 +21,21 @@ template <class A, class B>
 constexpr number<A, B> max(const A& a, const B& b) {
   return std::common_type_t<A, B>(a) < std::common_type_t<A, B>(b) ? b : a;
 }
+// Beside the C library's abs of int, which cuts numbers to integers. The pack, always empty, keeps it behind a kernel's
+// own template.
+template <class A>
+using magnitude = std::enable_if_t<std::is_signed<A>::value || mco_asc::one_of<A, half, bfloat16_t>,
+                                   std::conditional_t<std::is_integral<A>::value, decltype(+A()), A>>;
+template <class A, class... None>
+constexpr std::enable_if_t<sizeof...(None) == 0, magnitude<A>> abs(const A& a, const None&...) {
+  if constexpr (std::is_integral<A>::value) {
+    return a < 0 ? -a : +a;
+  } else if constexpr (std::is_floating_point<A>::value) {
+    return A(__builtin_fabs(a));
+  } else {
+    return A(__builtin_fabsf(float(a)));
+  }
+}
 // A word with one bit cleared or set.
 constexpr uint64_t sbitset0(uint64_t word, int64_t bit) { return word & ~(uint64_t(1) << (bit & 63)); }
 constexpr uint64_t sbitset1(uint64_t word, int64_t bit) { return word | uint64_t(1) << (bit & 63); }
