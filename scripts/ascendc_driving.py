@@ -213,6 +213,65 @@ def pooled_points(folder: Path) -> None:
 
 
 @kernel
+def pooled_gradients(folder: Path) -> None:
+    """Gradients back to points: from each channel's largest, and shared by the points of a cell."""
+    for boxes, channels, points, most in ((3, 16, 50, 8), (2, 70, 33, 5)):
+        shape, grad = (boxes, 2, 3, 2), single(boxes, 2, 3, 2, channels)
+        sizes = {"boxes_num": boxes, "out_x": 2, "out_y": 3, "out_z": 2, "channels": channels, "npoints": points}
+        largest, wanted = _indices(points, *shape, channels), np.zeros((points, channels))
+        np.add.at(wanted, (largest, np.broadcast_to(np.arange(channels), largest.shape)), grad)
+        back = _op(folder, "roiaware_maxpool3d", "RoiawareMaxpool3dGrad")
+        same(back(largest, grad, **sizes, out_shapes=[wanted.shape]), wanted, 1e-5, 1e-5)
+        members, wanted = np.zeros((*shape, most), np.int32), np.zeros((points, channels))
+        for cell in np.ndindex(*shape):
+            count = RNG.integers(0, most)
+            chosen = RNG.choice(points, count, replace=False)
+            members[cell][0], members[cell][1 : 1 + count] = count, chosen
+            wanted[chosen] += grad[cell] / max(count, 1)
+        back = _op(folder, "roiaware_avgpool3d", "RoiawareAvgpool3dGrad")
+        got = back(members, grad, **sizes, max_pts_per_voxel=most, out_shapes=[wanted.shape])
+        same(got, wanted, 1e-5, 1e-5)
+
+
+@kernel
+def sparse_products(folder: Path) -> None:
+    """A convolution of the cells of a grid that are there: products by Matmul from a workspace."""
+    offsets = np.stack(np.unravel_index(np.arange(27), (3, 3, 3)), 1)
+    for n, channels, outs in ((40, 16, 32), (130, 24, 48)):
+        x, weights = single(n, channels), single(3, 3, 3, channels, outs) * np.float32(0.2)
+        cells = np.stack(np.unravel_index(RNG.choice(512, n, replace=False), (8, 8, 8)), 1)
+        places = np.ravel_multi_index((cells[:, None] + offsets).reshape(-1, 3).T, (10, 10, 10))
+        order = np.argsort(places, kind="stable").astype(np.int32)
+        found, place, counts = np.unique(places, return_inverse=True, return_counts=True)
+        wanted = np.zeros((len(found), outs))
+        parts = np.einsum("ni,kio->nko", x, weights.reshape(27, channels, outs).astype(np.float64))
+        np.add.at(wanted, place, parts.reshape(-1, outs))
+        ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        got, _ = _op(folder, "sparse_matmul", "SparseMatmul")(
+            x, weights, ends, order, np.zeros((n * 27, 8), np.int32), out_shapes=[wanted.shape, (len(found), 8)]
+        )
+        same(got, wanted, 1e-4, 1e-4)
+
+
+@kernel
+def attention_of_keys(folder: Path) -> None:
+    """Attention of a few keys by their places in images."""
+    for batches, queries, heads, width in ((2, 40, 4, 32), (1, 9, 8, 64)):
+        levels, points = 8, 4
+        shape = (batches, queries, heads, levels, points)
+        sizes, starts = np.array([[6, 10]] * levels, np.int32), np.arange(levels, dtype=np.int32) * 60
+        value, shares = single(batches, heads, 60 * levels, width), np.abs(single(*shape))
+        x, y = RNG.integers(-3, 13, shape), RNG.integers(-3, 9, shape)
+        keys = np.clip(x, 0, 9) + np.clip(y, 0, 5) * 10 + starts[:, None]
+        of = np.arange(batches)[:, None, None, None, None], np.arange(heads)[:, None, None]
+        wanted = np.einsum("bqhlpd,bqhlp->bqhd", value[of[0], of[1], keys].astype(np.float64), shares)
+        places = np.stack([x, y], -1).astype(np.float32)
+        attend = _op(folder, "geometric_kernel_attention", "GeometricKernelAttention")
+        out = (batches, queries, heads * width)
+        same(attend(value, sizes, starts, places, shares, out_shapes=[out]), wanted.reshape(out), 1e-4, 1e-4)
+
+
+@kernel
 def deformable_products(folder: Path) -> None:
     """A deformable convolution: samples by vector cores, products of each row by Matmul."""
     height, width, channels, outs = 4, 8, 64, 32
