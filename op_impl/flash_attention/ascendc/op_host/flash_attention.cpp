@@ -8,6 +8,7 @@ namespace {
 enum Input { QUERY, KEY, VALUE, ATTN_MASK, REAL_SHIFT, DROP_MASK };
 constexpr int64_t WIDE_HEAD = 128;  // beyond it half as many queries and keys at a time
 constexpr int64_t SLOTS = 2;        // of what cube and vector cores hand to each other
+constexpr int64_t GROUP = 2;        // tiles of scores in each
 constexpr int64_t VERDICT = 32;      // bytes, of a vector core on a task
 }  // namespace
 
@@ -29,11 +30,11 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     tiling.set_keyBlock(keyBlock);
     Save(tiling, context);
     context->SetBlockDim(cores);
-    const int64_t tile = queryBlock * (keyBlock + depth) * sizeof(float);  // weights lie where their scores were
+    const int64_t slot = queryBlock * (GROUP * keyBlock + depth) * sizeof(float);  // weights lie where their scores were
     // Where a task is done again: counts of what is not finite, values without it, two kinds of marks.
     const int64_t isolated = depth * (queryBlock * sizeof(float) + 3 * keyBlock * sizeof(uint16_t));
     const int64_t verdicts = tasks * 2 * VERDICT;
-    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + cores * (SLOTS * tile + isolated) + verdicts;
+    context->GetWorkspaceSizes(1)[0] = platform.GetLibApiWorkSpaceSize() + cores * (SLOTS * slot + isolated) + verdicts;
     return ge::GRAPH_SUCCESS;
 }
 }  // namespace optiling

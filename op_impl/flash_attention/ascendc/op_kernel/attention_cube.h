@@ -59,21 +59,27 @@ private:
         }
     }
 
-    // Scores are a step ahead of products but where the vectors need the second slots.
+    // Scores are a group ahead of products but where the vectors need the other slots. They come into a slot when the
+    // weights of the tile before have left it for L1.
     __aicore__ inline void Steps(const Task& task)
     {
-        if (!isolated_) {
-            Scores(task, task.first);
+        const int64_t group = isolated_ ? 1 : GROUP, ahead = isolated_ ? 1 : TILES;
+        for (int64_t j = task.first; j < Min(task.first + ahead, task.last); ++j) {
+            Scores(task, j);
         }
         for (int64_t j = task.first; j < task.last; ++j) {
-            const int64_t ahead = isolated_ ? j : j + 1;
-            if (ahead < task.last) {
-                Scores(task, ahead);
+            const int64_t tile = (j - task.first) % group;
+            Product(task, j, tile == 0, tile == group - 1 || j == task.last - 1);
+            if (j + ahead < task.last) {
+                Scores(task, j + ahead);
             }
-            Product(task, j);
         }
     }
-    __aicore__ inline int64_t Slot(int64_t step) const { return isolated_ ? 0 : step % SLOTS; }
+    // Where a tile of scores, and of weights, lies.
+    __aicore__ inline int64_t Tile(int64_t number) const
+    {
+        return (isolated_ ? 0 : number % TILES) * t_.queryBlock * t_.keyBlock;
+    }
 
     __aicore__ inline void LoadQuery(const Task& task)
     {
@@ -102,16 +108,17 @@ private:
         right_.EnQue(right);
         keyL1_.FreeTensor(l1);
         right = right_.template DeQue<T>();
-        Multiply(exchange_.scores[Slot(scored_) * t_.queryBlock * t_.keyBlock], queryL0_, right, task.height,
-                 t_.headDim, width, t_.keyBlock);
+        LocalTensor<float> sum = sum_.template AllocTensor<float>();
+        Multiply(sum, queryL0_, right, t_.headDim, width, true);
         right_.FreeTensor(right);
+        FromL0(exchange_.scores[Tile(scored_)], sum, task.height, width, t_.keyBlock);
         CrossCoreSetFlag<2, PIPE_FIX>(SCORES_READY);
         ++scored_;
     }
 
-    __aicore__ inline void Product(const Task& task, int64_t j)
+    // weights @ value of a block of keys, added up in L0C over those of a group.
+    __aicore__ inline void Product(const Task& task, int64_t j, bool first, bool last)
     {
-        const int64_t slot = Slot(multiplied_), tile = slot * t_.queryBlock * t_.keyBlock * exchange_.WIDTH;
         if (!isolated_) {
             LoadValues(value_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], task.Width(j));
         }
@@ -119,10 +126,21 @@ private:
         if (isolated_) {
             LoadValues(exchange_.clean, task.Width(j));
         }
-        MultiplyValues(exchange_.product[slot * t_.queryBlock * t_.headDim], exchange_.weights[tile], task, j);
+        if (first) {
+            product_ = sum_.template AllocTensor<float>();
+        }
+        MultiplyValues(product_, exchange_.weights[Tile(weighed_) * exchange_.WIDTH], task, j, first);
+        ++weighed_;
+        if (!last) {
+            return;
+        }
+        const int64_t slot = isolated_ ? 0 : multiplied_ % SLOTS;
+        FromL0(exchange_.product[slot * t_.queryBlock * t_.headDim], product_, task.height, t_.headDim, t_.headDim);
         for (int32_t i = 0; isolated_ && i < 2; ++i) {
             LoadValues(exchange_.marks[i], task.Width(j));
-            MultiplyValues(exchange_.counts[i], exchange_.visible, task, j);
+            LocalTensor<float> counts = sum_.template AllocTensor<float>();
+            MultiplyValues(counts, exchange_.visible, task, j, true);
+            FromL0(exchange_.counts[i], counts, task.height, t_.headDim, t_.headDim);
         }
         CrossCoreSetFlag<2, PIPE_FIX>(PRODUCT_READY);
         ++multiplied_;
@@ -139,8 +157,8 @@ private:
         keyL1_.FreeTensor(l1);
     }
     // weights @ the values that were loaded.
-    __aicore__ inline void MultiplyValues(const GlobalTensor<float>& to, const GlobalTensor<T>& from, const Task& task,
-                                          int64_t j)
+    __aicore__ inline void MultiplyValues(const LocalTensor<float>& sum, const GlobalTensor<T>& from, const Task& task,
+                                          int64_t j, bool first)
     {
         const int64_t width = task.Width(j);
         LocalTensor<T> weights = weightsL1_.template AllocTensor<T>();
@@ -153,21 +171,28 @@ private:
         weightsL1_.FreeTensor(weights);
         left = left_.template DeQue<T>();
         LocalTensor<T> right = right_.template DeQue<T>();
-        Multiply(to, left, right, task.height, width, t_.headDim, t_.headDim);
+        Multiply(sum, left, right, width, t_.headDim, first);
         left_.FreeTensor(left);
         right_.FreeTensor(right);
     }
 
-    __aicore__ inline void Multiply(const GlobalTensor<float>& to, const LocalTensor<T>& left,
-                                    const LocalTensor<T>& right, int64_t height, int64_t depth, int64_t width,
-                                    int64_t pitch)
+    // sum = left @ right, or that is added to it.
+    __aicore__ inline void Multiply(const LocalTensor<float>& sum, const LocalTensor<T>& left,
+                                    const LocalTensor<T>& right, int64_t depth, int64_t width, bool first)
     {
-        LocalTensor<float> sum = sum_.template AllocTensor<float>();
         MmadParams p;
         p.m = rows_;
         p.n = width;
         p.k = depth;
+        p.cmatrixInitVal = first;
+        if (!first) {
+            PipeBarrier<PIPE_M>();  // the sum so far
+        }
         Mmad(sum, left, right, p);
+    }
+    __aicore__ inline void FromL0(const GlobalTensor<float>& to, LocalTensor<float>& sum, int64_t height, int64_t width,
+                                  int64_t pitch)
+    {
         sum_.EnQue(sum);
         sum = sum_.template DeQue<float>();
         FixpipeParamsV220 out;
@@ -189,8 +214,9 @@ private:
     GlobalTensor<T> query_, key_, value_;
     Exchange<T> exchange_;
     LocalTensor<T> queryL0_;
+    LocalTensor<float> product_;
     bool isolated_ = false;
-    int64_t rows_ = 0, scored_ = 0, multiplied_ = 0;
+    int64_t rows_ = 0, scored_ = 0, weighed_ = 0, multiplied_ = 0;
 };
 
 #endif  // ATTENTION_CUBE_H

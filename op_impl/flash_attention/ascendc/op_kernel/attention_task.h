@@ -7,7 +7,9 @@
 
 using namespace AscendC;
 
-constexpr int32_t SLOTS = 2;       // of a tile between cube and vector cores
+constexpr int32_t SLOTS = 2;       // of what cube and vector cores hand to each other: while one is used the next is made
+constexpr int32_t GROUP = 2;       // blocks of keys whose rows get their maximum, and their product, together
+constexpr int32_t TILES = SLOTS * GROUP;  // of scores
 constexpr int32_t BLOCK_BYTES = 32;
 constexpr int64_t WINDOW = 128;    // rows and columns of a block of the window
 constexpr int64_t FRACTAL = 16;
@@ -57,14 +59,13 @@ struct Exchange {
     __aicore__ inline void Init(GM_ADDR workspace, const FlashAttentionTilingData& t, int64_t block, int64_t blocks)
     {
         const int64_t scoreTile = t.queryBlock * t.keyBlock, productTile = t.queryBlock * t.headDim;
-        const int64_t all = blocks * SLOTS;
         GM_ADDR at = GetUserWorkspace(workspace);
-        scores.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * SLOTS * scoreTile, SLOTS * scoreTile);
-        weights.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * SLOTS * scoreTile * WIDTH,
-                                SLOTS * scoreTile * WIDTH);
-        at += all * scoreTile * sizeof(float);
+        scores.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * TILES * scoreTile, TILES * scoreTile);
+        weights.SetGlobalBuffer(reinterpret_cast<__gm__ T*>(at) + block * TILES * scoreTile * WIDTH,
+                                TILES * scoreTile * WIDTH);
+        at += blocks * TILES * scoreTile * sizeof(float);
         product.SetGlobalBuffer(reinterpret_cast<__gm__ float*>(at) + block * SLOTS * productTile, SLOTS * productTile);
-        at += all * productTile * sizeof(float);
+        at += blocks * SLOTS * productTile * sizeof(float);
         visible = weights[scoreTile * WIDTH], counts[0] = product[productTile];
         const int64_t valueTile = t.keyBlock * t.headDim;
         for (GlobalTensor<T>* values : {&clean, &marks[0], &marks[1]}) {

@@ -68,8 +68,9 @@ private:
             Duplicate(maximum_, FLOOR, half_);
             Duplicate(sum_, 0.0f, half_);
             Duplicate(all_, 0.0f, half_ * depth_);
-            for (int64_t j = task.first; j < task.last; ++j) {
-                Softmax(task, j);
+            const int64_t group = isolated_ ? 1 : GROUP;
+            for (int64_t j = task.first; j < task.last; j += group) {
+                Softmax(task, j, Min(group, task.last - j));
                 if (j > task.first || isolated_) {
                     Accumulate();
                 }
@@ -86,39 +87,67 @@ private:
         }
     }
 
-    __aicore__ inline int64_t Slot(int64_t step) const { return isolated_ ? 0 : step % SLOTS; }
 
-    __aicore__ inline void Softmax(const Task& task, int64_t j)
+    // Of `count` blocks of keys from j on: all of them know the maximum before the first becomes weights.
+    __aicore__ inline void Softmax(const Task& task, int64_t j, int64_t count)
     {
-        CrossCoreWaitFlag(SCORES_READY);
-        if (rows_ > 0) {
-            const int64_t tile = Slot(softmaxes_) * t_.queryBlock * columns_ + start_ * columns_;
-            const int32_t count = rows_ * columns_;
-            LocalTensor<float> scores = scoresIn_.template AllocTensor<float>();
-            DataCopy(scores, exchange_.scores[tile], count);
-            scoresIn_.EnQue(scores);
-            scores = scoresIn_.template DeQue<float>();
-            Muls(scores, scores, t_.scale, count);
-            mask_.Hide(scores, task, task.head, task.row + start_, rows_, j * columns_);
-            Exponentials(scores);
-            for (int64_t r = 0; mask_.Drops() && r < rows_; r += SLICE) {
-                const LocalTensor<float> keep = mask_.Keep(folded_.Get<int32_t>(), task.head, task.row + start_ + r,
-                                                           rows_ - r, j * columns_);
-                Mul(scores[r * columns_], scores[r * columns_], keep, Min(SLICE, rows_ - r) * columns_);
+        LocalTensor<float> scores[GROUP];
+        for (int64_t i = 0; i < count; ++i) {
+            CrossCoreWaitFlag(SCORES_READY);
+            if (rows_ > 0) {
+                scores[i] = Load(Tile(tiles_ + i));
+                Muls(scores[i], scores[i], t_.scale, rows_ * columns_);
+                mask_.Hide(scores[i], task, task.head, task.row + start_, rows_, (j + i) * columns_);
+                Raise(scores[i], i == 0);
             }
-            LocalTensor<T> weights = castOut_.template AllocTensor<T>();
-            Cast(weights, scores, RoundMode::CAST_RINT, count);
-            scoresIn_.FreeTensor(scores);
-            castOut_.EnQue(weights);
-            weights = castOut_.template DeQue<T>();
-            StoreRows(exchange_.weights[tile * exchange_.WIDTH], weights);
-            castOut_.FreeTensor(weights);
         }
-        if (isolated_) {
-            Isolate(task, j);
+        if (rows_ > 0) {
+            Maximum();
         }
-        CrossCoreSetFlag<2, PIPE_MTE3>(WEIGHTS_READY);
+        for (int64_t i = 0; i < count; ++i) {
+            if (rows_ > 0) {
+                Exponentials(scores[i], i == 0);
+                Drop(scores[i], task, (j + i) * columns_);
+                Store(Tile(tiles_ + i), scores[i]);
+            }
+            if (isolated_) {
+                Isolate(task, j + i);
+            }
+            CrossCoreSetFlag<2, PIPE_MTE3>(WEIGHTS_READY);
+        }
+        tiles_ += count;
         ++softmaxes_;
+    }
+
+    // Where this core's rows of a tile lie in the workspace.
+    __aicore__ inline int64_t Tile(int64_t number) const
+    {
+        return ((isolated_ ? 0 : number % TILES) * t_.queryBlock + start_) * columns_;
+    }
+    __aicore__ inline LocalTensor<float> Load(int64_t tile)
+    {
+        LocalTensor<float> scores = scoresIn_.template AllocTensor<float>();
+        DataCopy(scores, exchange_.scores[tile], rows_ * columns_);
+        scoresIn_.EnQue(scores);
+        return scoresIn_.template DeQue<float>();
+    }
+    __aicore__ inline void Drop(const LocalTensor<float>& weights, const Task& task, int64_t key)
+    {
+        for (int64_t r = 0; mask_.Drops() && r < rows_; r += SLICE) {
+            const LocalTensor<float> keep =
+                mask_.Keep(folded_.Get<int32_t>(), task.head, task.row + start_ + r, rows_ - r, key);
+            Mul(weights[r * columns_], weights[r * columns_], keep, Min(SLICE, rows_ - r) * columns_);
+        }
+    }
+    __aicore__ inline void Store(int64_t tile, LocalTensor<float>& from)
+    {
+        LocalTensor<T> weights = castOut_.template AllocTensor<T>();
+        Cast(weights, from, RoundMode::CAST_RINT, rows_ * columns_);
+        scoresIn_.FreeTensor(from);
+        castOut_.EnQue(weights);
+        weights = castOut_.template DeQue<T>();
+        StoreRows(exchange_.weights[tile * exchange_.WIDTH], weights);
+        castOut_.FreeTensor(weights);
     }
 
     // Rows of a tile of weights to where those of its scores lie.
@@ -162,43 +191,61 @@ private:
         }
     }
 
-    // scores become exp(scores - maximum); the maximum, the sum and the factor of what came before follow.
-    __aicore__ inline void Exponentials(const LocalTensor<float>& scores)
+    // Rows of 64 lanes, of which each has the largest of its columns in all tiles so far.
+    __aicore__ inline void Raise(const LocalTensor<float>& scores, bool first)
+    {
+        const LocalTensor<float> folded = folded_.Get<float>();
+        const uint8_t pitch = columns_ / FLOATS;
+        uint8_t highestPitch = first ? pitch : FLOATS;
+        if (first) {
+            highest_ = scores;
+        }
+        for (int32_t c = first ? LANES : 0; c < columns_; c += LANES) {
+            Max(folded, scores[c], highest_, LANES, rows_, {1, 1, 1, FLOATS, pitch, highestPitch});
+            highest_ = folded, highestPitch = FLOATS;
+        }
+    }
+    // The maximum so far, and the factor of what came before it.
+    __aicore__ inline void Maximum()
     {
         const LocalTensor<float> factor = factors_[softmaxes_ % SLOTS];
         const int32_t groups = (rows_ + FLOATS - 1) / FLOATS;
         const LocalTensor<float> blocks = wide_.Get<float>();
-        BlockReduceMax(blocks, Fold(scores, true), rows_, LANES, 1, 1, FLOATS);
+        BlockReduceMax(blocks, highest_, rows_, LANES, 1, 1, FLOATS);
         BlockReduceMax(peak_, blocks, groups, LANES, 1, 1, FLOATS);
         Max(peak_, peak_, maximum_, rows_);
         Sub(factor, maximum_, peak_, rows_);
         Exp(factor, factor, rows_);
         Adds(maximum_, peak_, 0.0f, rows_);
-        const LocalTensor<float> wide = Wide(maximum_);
+        Wide(maximum_);
+    }
+    // scores become exp(scores - maximum), with the maximum of a row in a block of `wide_`; the sum follows.
+    __aicore__ inline void Exponentials(const LocalTensor<float>& scores, bool first)
+    {
+        const LocalTensor<float> wide = wide_.Get<float>();
         const uint8_t pitch = columns_ / FLOATS;
         for (int32_t c = 0; c < columns_; c += LANES) {
             Sub(scores[c], scores[c], wide, LANES, rows_, {1, 1, 0, pitch, pitch, 1});
         }
         Exp(scores, scores, rows_ * columns_);
-        WholeReduceSum(peak_, Fold(scores, false), LANES, rows_, 1, 1, FLOATS);
-        FusedMulAdd(sum_, factor, peak_, rows_);
+        WholeReduceSum(peak_, Fold(scores), LANES, rows_, 1, 1, FLOATS);
+        if (first) {
+            FusedMulAdd(sum_, factors_[softmaxes_ % SLOTS], peak_, rows_);
+        } else {
+            Add(sum_, sum_, peak_, rows_);
+        }
     }
-    // Rows of 64 lanes, of which each has the maximum or the sum of its columns.
-    __aicore__ inline LocalTensor<float> Fold(const LocalTensor<float>& scores, bool maximum)
+    // Rows of 64 lanes, of which each has the sum of its columns.
+    __aicore__ inline LocalTensor<float> Fold(const LocalTensor<float>& scores)
     {
-        LocalTensor<float> folded = folded_.Get<float>();
+        const LocalTensor<float> folded = folded_.Get<float>();
         const uint8_t pitch = columns_ / FLOATS;
         if (columns_ == LANES) {
             return scores;
         }
-        for (int32_t c = LANES; c < columns_; c += LANES) {
-            const LocalTensor<float> other = c == LANES ? scores : folded;
-            const uint8_t otherPitch = c == LANES ? pitch : FLOATS;
-            if (maximum) {
-                Max(folded, scores[c], other, LANES, rows_, {1, 1, 1, FLOATS, pitch, otherPitch});
-            } else {
-                Add(folded, scores[c], other, LANES, rows_, {1, 1, 1, FLOATS, pitch, otherPitch});
-            }
+        Add(folded, scores[LANES], scores, LANES, rows_, {1, 1, 1, FLOATS, pitch, pitch});
+        for (int32_t c = 2 * LANES; c < columns_; c += LANES) {
+            Add(folded, scores[c], folded, LANES, rows_, {1, 1, 1, FLOATS, pitch, FLOATS});
         }
         return folded;
     }
@@ -215,8 +262,8 @@ private:
         CrossCoreWaitFlag(PRODUCT_READY);
         if (rows_ > 0) {
             LocalTensor<float> product = productIn_.template AllocTensor<float>();
-            DataCopy(product, exchange_.product[Slot(products_) * t_.queryBlock * depth_ + start_ * depth_],
-                     rows_ * depth_);
+            const int64_t slot = isolated_ ? 0 : products_ % SLOTS;
+            DataCopy(product, exchange_.product[(slot * t_.queryBlock + start_) * depth_], rows_ * depth_);
             productIn_.EnQue(product);
             const LocalTensor<float> wide = Wide(factors_[products_ % SLOTS]);
             product = productIn_.template DeQue<float>();
@@ -287,7 +334,7 @@ private:
     TQue<TPosition::VECIN, 1> scoresIn_, productIn_;
     TQue<TPosition::VECOUT, 1> castOut_;
     TBuf<> output_, folded_, wide_, rowBuffer_;
-    LocalTensor<float> maximum_, sum_, peak_, all_, factors_[SLOTS];
+    LocalTensor<float> maximum_, sum_, peak_, all_, highest_, factors_[SLOTS];
     GlobalTensor<T> value_, out_;
     GlobalTensor<float> maximumOut_, sumOut_;
     Exchange<T> exchange_;
@@ -295,7 +342,7 @@ private:
     FiniteWatch watch_;
     bool isolated_ = false;
     int64_t half_, columns_, depth_;
-    int64_t start_ = 0, rows_ = 0, softmaxes_ = 0, products_ = 0;
+    int64_t start_ = 0, rows_ = 0, tiles_ = 0, softmaxes_ = 0, products_ = 0;
 };
 
 #endif  // ATTENTION_VECTOR_H
