@@ -41,9 +41,7 @@ bool is_plain(const Convert& c) { return c.quant == kNoQuant && !c.relu && c.src
 void copy_rows(const Machine& m, const Matrix& x, uint8_t* to, const uint8_t* from) {
   const int64_t side = kFractalSide * x.src_size, panels = x.columns / kFractalSide;
   if (!panels) return;
-  for (int64_t r = 0; r < x.rows; ++r, to += x.dst_stride, from += side) {
-    m.kernels.copy_bursts(to, side, from, x.src_stride, panels, side);
-  }
+  m.kernels.copy_grid({to, from, x.rows, panels, side, x.dst_stride, side, side, x.src_stride});
 }
 
 // A column of fractals, `count` elements one behind the other, on its way.

@@ -173,11 +173,8 @@ void run_nd2nz(Machine& m, const Instr& in) {
   // Column by column where the order cannot be told: every block has a place of its own, and none is read.
   if (few && !tail && rows > 1 && m.scope(in, isa::nd2nz::src) == GM && dst_n > 0 && dst_c0 >= rows * dst_n) {
     for (int64_t q = 0; q < matrices; ++q) {
-      const uint8_t* from = src + q * src_nd * size;
-      uint8_t* to = dst + q * dst_nd * size;
-      for (int64_t b = 0; b < whole; ++b, from += kBlockBytes, to += dst_c0 * kBlockBytes) {
-        m.kernels.copy_bursts(to, dst_n * kBlockBytes, from, src_n * size, rows, kBlockBytes);
-      }
+      m.kernels.copy_grid({dst + q * dst_nd * size, src + q * src_nd * size, whole, rows, kBlockBytes,
+                           dst_c0 * kBlockBytes, dst_n * kBlockBytes, kBlockBytes, src_n * size});
     }
     return;
   }

@@ -47,6 +47,38 @@ static void copy_bursts(uint8_t* dst, int64_t dst_step, const uint8_t* src, int6
   }
 }
 
+#if MCO_W == 16
+// Columns of 32 bytes that lie one behind the other: two of them are a cache line.
+static void copy_pairs(const GridJob& job) {
+  typedef uint64_t Pair __attribute__((vector_size(64)));
+  for (int64_t r = 0; r < job.rows; ++r) {
+    uint8_t* to = job.dst + r * job.dst_row;
+    const uint8_t* from = job.src + r * job.src_row;
+    int64_t c = 0;
+    for (; c + 2 <= job.columns; c += 2, to += sizeof(Pair), from += 2 * job.src_column) {
+      const __m512i first = _mm512_castsi256_si512((__m256i)ld<Block>(from));
+      st(to, (Pair)_mm512_inserti64x4(first, (__m256i)ld<Block>(from + job.src_column), 1));
+    }
+    if (c < job.columns) st(to, ld<Block>(from));
+  }
+}
+#endif
+
+static void copy_grid(const GridJob& job) {
+#if MCO_W == 16
+  if (job.length == kBlockBytes && job.dst_column == kBlockBytes) return copy_pairs(job);
+#endif
+  for (int64_t r = 0; r < job.rows; ++r) {
+    uint8_t* const to = job.dst + r * job.dst_row;
+    const uint8_t* const from = job.src + r * job.src_row;
+    if (job.length == kBlockBytes) {
+      bursts_of<32>(to, job.dst_column, from, job.src_column, job.columns);
+    } else {
+      bursts_of<64>(to, job.dst_column, from, job.src_column, job.columns);
+    }
+  }
+}
+
 // Block by block, so that a cache line is written once.
 static void lay_rows(uint8_t* dst, int64_t step, const uint8_t* const* src, int64_t rows, int64_t blocks) {
   for (int64_t b = 0; b < blocks; ++b, dst += step) {

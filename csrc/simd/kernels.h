@@ -109,6 +109,14 @@ struct RepeatJob {
   bool saturate;
 };
 
+// Bursts of 32 or 64 bytes in rows: none meets another, and none is read where one is written.
+struct GridJob {
+  uint8_t* dst;
+  const uint8_t* src;
+  int64_t rows, columns, length;
+  int64_t dst_row, dst_column, src_row, src_column;  // bytes from one to the next
+};
+
 struct Kernels {
   const char* name;
   LaneFn lane[kLaneOps][kDTypes];
@@ -127,6 +135,7 @@ struct Kernels {
   // `count` bursts of 32, 64, 128 or 256 bytes, in order; each is read before it is written.
   void (*copy_bursts)(uint8_t* dst, int64_t dst_step, const uint8_t* src, int64_t src_step, int64_t count,
                       int64_t length);
+  void (*copy_grid)(const GridJob& job);
   // Row r of `rows` is `blocks` blocks from src[r] on, which go `step` apart from dst + r * 32 on: none meets another.
   void (*lay_rows)(uint8_t* dst, int64_t step, const uint8_t* const* src, int64_t rows, int64_t blocks);
   // float32 at any address: dst += src, in `size` bytes.

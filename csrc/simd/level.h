@@ -139,6 +139,7 @@ Kernels make_kernels(const char* name) {
   k.copy_blocks = copy_blocks;
   k.blend_blocks = blend_blocks;
   k.copy_bursts = copy_bursts;
+  k.copy_grid = copy_grid;
   k.lay_rows = lay_rows;
   k.add_floats = add_floats;
   k.fill_off = fill_off;
