@@ -152,7 +152,7 @@ int64_t AscCore::scope_bytes(Scope scope) const {
 }
 
 Home* AscCore::new_home(const char* name, Scope scope, int position, int64_t address, int64_t bytes) {
-  Home& home = homes->add();
+  Home& home = made->homes.add();
   home.owner = this;
   touched[scope] = std::max(touched[scope], address + bytes);
   home.given = name;
@@ -315,8 +315,8 @@ const mco_asc_home* mco_asc_place(const mco_asc_where* where, int position, int6
               mco::format("bytes [%lld, %lld) of %s, which has %lld; accepted: a place within it", (long long)address,
                           (long long)(address + bytes), mco::kScopeName[scope], (long long)size));
   }
-  for (size_t i = 0; i < core.homes->size(); ++i) {  // loops make the same tensor again and again
-    mco::asc::Home& old = (*core.homes)[i];
+  for (size_t i = 0; i < core.made->homes.size(); ++i) {  // loops make the same tensor again and again
+    mco::asc::Home& old = core.made->homes[i];
     if (old.placed && old.position == position && old.address == address && old.bytes == bytes) {
       *at = old.base;
       return &old;

@@ -51,9 +51,21 @@ struct Queue {
   int producer = 1, consumer = 1;  // the pipes that its flags order
   // Of a pool: what its buffers have taken, and they.
   int64_t used = 0;
-  std::vector<std::unique_ptr<Queue>> parts;
+  std::vector<Queue*> parts;
   std::string name() const;
 };
+
+}  // namespace mco::asc
+
+struct mco_asc_pipe {
+  mco::asc::Place made;
+  int64_t used[mco::kScopes] = {};
+  mco::Few<mco::asc::Queue*, 16> queues;  // since the last Reset
+  int buffers = 0;
+  bool alive = true;
+};
+
+namespace mco::asc {
 
 // A block of on-chip memory, or a tensor in GM.
 struct Home : mco_asc_home {
@@ -77,23 +89,36 @@ struct Home : mco_asc_home {
   bool output = false;
 };
 
-// Homes of a core, which stay where they are.
-class Homes {
+// Things of a core, which stay where they are.
+template <class T>
+class Chunks {
  public:
-  Home& add() {
-    if (size_ == chunks_.size() * kChunk) chunks_.push_back(std::make_unique<Home[]>(kChunk));
-    Home& home = (*this)[size_++];
-    home = Home();
-    return home;
+  T& add() {
+    if (size_ == chunks_.size() * kChunk) chunks_.push_back(std::make_unique<T[]>(kChunk));
+    T& thing = (*this)[size_++];
+    thing = T();
+    return thing;
   }
   void restart() { size_ = 0; }  // for the next core
   size_t size() const { return size_; }
-  Home& operator[](size_t i) { return chunks_[i / kChunk][i % kChunk]; }
+  T& operator[](size_t i) { return chunks_[i / kChunk][i % kChunk]; }
 
  private:
   static constexpr size_t kChunk = 16;
   size_t size_ = 0;
-  std::vector<std::unique_ptr<Home[]>> chunks_;
+  std::vector<std::unique_ptr<T[]>> chunks_;
+};
+
+// What a core has made. A kernel may name it until the core ends, also what a Reset has released.
+struct Made {
+  Chunks<Home> homes;
+  Chunks<Queue> queues;
+  Chunks<mco_asc_pipe> pipes;
+  void restart() {
+    homes.restart();
+    queues.restart();
+    pipes.restart();
+  }
 };
 
 // Flags of pairs of pipes.
@@ -129,7 +154,7 @@ struct Seat {
   int64_t attrs[kMostOperands];
   std::unique_ptr<Core> core;
   Sites sites;                    // of calls that it issued
-  Homes homes;                    // of one core after the other
+  Made made;                      // of one core after the other
   int64_t touched[kScopes] = {};  // bytes of its memories that may hold something
 };
 
@@ -197,9 +222,8 @@ class AscCore {
   bool mask_counter = false;
   uint64_t mask[2] = {~uint64_t(0), ~uint64_t(0)};
 
-  std::vector<std::unique_ptr<mco_asc_pipe>> pipes;
-  Homes own_homes;  // of a core that is looked at: what it had is named when it has ended
-  Homes* homes = &own_homes;
+  Made own_made;  // of a core that is looked at: what it had is named when it has ended
+  Made* made = &own_made;
   std::vector<std::unique_ptr<uint8_t[]>> kept;
   Home* scratch = nullptr;
   int64_t touched[kScopes] = {};  // bytes of each memory that its buffers reach
@@ -266,12 +290,3 @@ Scope scope_of(int position, bool split);
 const char* position_name(int position);
 
 }  // namespace mco::asc
-
-struct mco_asc_pipe {
-  mco::asc::Place made;
-  int64_t used[mco::kScopes] = {};
-  std::vector<std::unique_ptr<mco::asc::Queue>> queues;
-  std::vector<std::unique_ptr<mco::asc::Queue>> retired;  // of before a Reset, which a kernel may still name
-  int buffers = 0;
-  bool alive = true;
-};

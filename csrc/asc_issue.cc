@@ -266,7 +266,7 @@ void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* opera
   bool again;
   Site& site = site_of(core, call, args, attrs, again);
   if (!again) return issue_new(core, call, operands, args, attrs, &site);
-  core.seat->sites.foresee(site, *core.core);
+  const Sites::Next next = core.seat->sites.follow(site);
   const OpInfo& op = *site.op;
   locate(core, call, op, operands);
   if (site.places != places_of(core.seat->places, call.operands)) {
@@ -290,6 +290,7 @@ void issue(AscCore& core, const mco_asc_call& call, const mco_asc_operand* opera
                       call.where.file ? call.where.file : "",
                       call.where.line};
   run(core, call, op, 0, [&] { core.core->issue_again(direct, site.known); });
+  Sites::foresee(next, *core.core);
 }
 
 }  // namespace

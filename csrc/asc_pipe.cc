@@ -14,7 +14,7 @@ constexpr int kMostBuffers = 64;
 // Buffers of a memory, for an error that one more does not fit.
 std::string list_of(const mco_asc_pipe& pipe, Scope scope, bool split) {
   std::string text;
-  for (const auto& q : pipe.queues) {
+  for (const Queue* q : pipe.queues) {
     if (q->blocks.empty() || scope_of(q->blocks[0]->position, split) != scope) continue;
     text += (text.empty() ? "" : ", ") + q->name() + ": " + std::to_string(q->blocks.size()) + " x " +
             std::to_string(q->block_bytes);
@@ -61,9 +61,9 @@ int consumer_of(int from, int to, bool split) {
   }
 }
 
-std::unique_ptr<Queue> make_queue(AscCore& core, const mco_asc_where& where, int position, int end, int depth,
-                                  int number, int64_t bytes, int64_t address) {
-  auto q = std::make_unique<Queue>();
+Queue* make_queue(AscCore& core, const mco_asc_where& where, int position, int end, int depth, int number,
+                  int64_t bytes, int64_t address) {
+  Queue* const q = &core.made->queues.add();
   q->position = position;
   q->depth = depth;
   q->made = Place(where);
@@ -73,7 +73,7 @@ std::unique_ptr<Queue> make_queue(AscCore& core, const mco_asc_where& where, int
   const Scope scope = scope_of(position, core.info.split != 0);
   for (int i = 0; i < number; ++i) {
     Home* home = core.new_home("", scope, position, address + i * bytes, bytes);
-    home->queue = q.get();
+    home->queue = q;
     q->blocks.push_back(home);
     if (core.checker && home->base) core.checker->fresh(scope, home->address, bytes);
   }
@@ -131,10 +131,11 @@ static Queue* init(AscCore& core, const mco_asc_where& where, mco_asc_pipe& pipe
     core.fail(where, Fault::Capacity,
               format("makes %d buffers; accepted: %d at most in a kernel", pipe.buffers, kMostBuffers));
   }
-  pipe.queues.push_back(make_queue(core, where, position, end, depth, number, block, pipe.used[scope]));
+  Queue* const q = make_queue(core, where, position, end, depth, number, block, pipe.used[scope]);
+  pipe.queues.push_back(q);
   pipe.used[scope] += wanted;
-  pipe.queues.back()->pipe = &pipe;
-  return pipe.queues.back().get();
+  q->pipe = &pipe;
+  return q;
 }
 
 static void release(const mco_asc_where& where, Queue& q) {
@@ -143,7 +144,7 @@ static void release(const mco_asc_where& where, Queue& q) {
     home->given = home->name() + ", which was released";
     home->queue = nullptr;
   }
-  for (auto& part : q.parts) release(where, *part);
+  for (Queue* part : q.parts) release(where, *part);
 }
 
 }  // namespace mco::asc
@@ -171,9 +172,9 @@ extern "C" {
 
 mco_asc_pipe* mco_asc_pipe_new(const mco_asc_where* where) {
   auto& core = here("TPipe");
-  core.pipes.push_back(std::make_unique<mco_asc_pipe>());
-  core.pipes.back()->made = Place(*where);
-  return core.pipes.back().get();
+  mco_asc_pipe& pipe = core.made->pipes.add();
+  pipe.made = Place(*where);
+  return &pipe;
 }
 
 void mco_asc_pipe_end(mco_asc_pipe* pipe) {
@@ -187,10 +188,8 @@ void mco_asc_pipe_reset(const mco_asc_where* where, mco_asc_pipe* pipe) {
   auto& core = here(where->call);
   if (core.checker) core.checker->pipes().barrier(mco::kAllPipes);
   if (core.timer) core.timer->drain(mco::kAllPipes);
-  for (auto& q : pipe->queues) mco::asc::release(*where, *q);
-  pipe->retired.insert(pipe->retired.end(), std::make_move_iterator(pipe->queues.begin()),
-                       std::make_move_iterator(pipe->queues.end()));
-  pipe->queues.clear();
+  for (Queue* q : pipe->queues) mco::asc::release(*where, *q);
+  pipe->queues = {};
   for (int64_t& used : pipe->used) used = 0;
   pipe->buffers = 0;
   for (uint64_t left = core.seat->events.used; left; left &= left - 1) {
@@ -219,13 +218,13 @@ mco_asc_queue* mco_asc_pool_buffer(const mco_asc_where* where, mco_asc_queue* po
   from.parts.push_back(
       mco::asc::make_queue(core, *where, position, end, depth, number, block, from.blocks[0]->address + from.used));
   from.used += block * number;
-  return reinterpret_cast<mco_asc_queue*>(from.parts.back().get());
+  return reinterpret_cast<mco_asc_queue*>(from.parts.back());
 }
 
 void mco_asc_pool_reset(const mco_asc_where* where, mco_asc_queue* pool) {
   auto& core = here(where->call);
   Queue& from = need(core, *where, pool);
-  for (auto& part : from.parts) mco::asc::release(*where, *part);
+  for (Queue* part : from.parts) mco::asc::release(*where, *part);
   from.used = 0;
 }
 
@@ -348,8 +347,9 @@ const mco_asc_home* mco_asc_rest(const mco_asc_where* where, int position) {
   auto& core = here(where->call);
   const mco::Scope scope = mco::asc::scope_of(position, core.info.split != 0);
   int64_t used = 0;
-  for (auto& pipe : core.pipes) {
-    if (pipe->alive) used = std::max(used, pipe->used[scope]);
+  for (size_t i = 0; i < core.made->pipes.size(); ++i) {
+    const mco_asc_pipe& pipe = core.made->pipes[i];
+    if (pipe.alive) used = std::max(used, pipe.used[scope]);
   }
   const std::string name = "the rest of " + std::string(mco::kScopeName[scope]);
   return core.new_home(name.c_str(), scope, position, used, core.launch.spec.scope_bytes[scope] - used);

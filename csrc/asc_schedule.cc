@@ -32,11 +32,15 @@ void Launch::begin(Worker& w, AscCore& core) {
   const bool fresh = !engine;
   if (fresh) engine = make_core(core);
   const bool observed = engine->observed();
-  if (!fresh || observed) engine->reset(core.number, observed ? nullptr : core.seat->touched);
-  std::fill(core.seat->touched, core.seat->touched + kScopes, 0);
+  constexpr int64_t kNothing[kScopes] = {};
+  const bool keep = spec.keep_memory != 0 && !observed;
+  if (!fresh || observed) {
+    engine->reset(core.number, observed ? nullptr : keep ? kNothing : core.seat->touched);
+  }
+  if (!keep) std::fill(core.seat->touched, core.seat->touched + kScopes, 0);
   if (!observed) {
-    core.homes = &core.seat->homes;
-    core.homes->restart();
+    core.made = &core.seat->made;
+    core.made->restart();
   }
   core.core = engine.get();
   if (checked) core.checker = static_cast<Checker*>(engine->observer());
@@ -107,7 +111,7 @@ void Launch::abandon(Worker& w) {
 }
 
 void Launch::leave_seat(Worker& w, AscCore& core) {
-  std::copy(core.touched, core.touched + kScopes, core.seat->touched);
+  for (int s = 0; s < kScopes; ++s) core.seat->touched[s] = std::max(core.seat->touched[s], core.touched[s]);
   w.seats[core.info.is_cube].push_back(std::move(core.seat));
 }
 

@@ -54,19 +54,25 @@ class Sites {
     return &table_[hash >> 32 & (kCount - 2)];
   }
 
-  // A call of this site begins. Those behind it will most likely be those of last time: what the second one needs is
-  // brought near while this one works, since between two calls the tiles of a kernel pass through the caches. What the
-  // first one needs, its predecessor has asked for.
-  void foresee(Site& site, const Core& core) {
+  // The call that will most likely come after one of a site: that of last time.
+  struct Next {
+    const Site* site;
+    KnownForm known;
+  };
+  // A call of this site begins.
+  Next follow(Site& site) {
     if (last_) {
       last_->next = &site;
       last_->next_known = site.known;
     }
     last_ = &site;
-    const Site* const first = site.next;
-    if (!first || !first->next) return;
-    prefetch_lines(first->next, 4);  // of a site with few words
-    core.foresee(first->next_known);
+    return {site.next, site.next_known};
+  }
+  // It has ended: tiles have passed through the nearest cache, and what the next one needs is asked for all at once.
+  static void foresee(const Next& next, const Core& core) {
+    if (!next.site) return;
+    prefetch_lines(next.site, 4);  // of a site with few words
+    core.foresee(next.known);
   }
 
  private:

@@ -74,6 +74,8 @@ void Core::foresee(const KnownForm& known) const {
   prefetch_lines(form.args, 1);
   prefetch_lines(form.operands, 2);
   prefetch_lines(&form.plan, 4);
+  constexpr size_t kUsual = 3;  // operands, whose buffers lie side by side
+  prefetch_lines(&program_.buffers[slot_buffers_[0]], kUsual * sizeof(Buffer) / kCacheLine);
 }
 
 void Core::DropForm::operator()(DirectForm* form) const { delete form; }

@@ -69,7 +69,7 @@ class LaunchRecord(ctypes.Structure):
         ("time_limit", ctypes.c_double),
         ("poll", ctypes.c_void_p),
         ("check_values", ctypes.c_int32),
-        ("check_reserved", ctypes.c_int32),
+        ("keep_memory", ctypes.c_int32),
         ("findings", ctypes.c_void_p),
     ]
 

@@ -236,7 +236,7 @@ typedef struct mco_asc_launch {
   double time_limit;
   int (*poll)(void);
   int32_t check_values;  // also results that are NaN or saturated
-  int32_t check_reserved;
+  int32_t keep_memory;   // on-chip memory holds what earlier launches left, as on a chip; 0: bytes 0xFF
   mco_findings** findings;  // of a checked launch, to be freed; null: they are the error of the launch
 } mco_asc_launch;
 // 0, 1 with a text in err, or 2 when poll stopped it.
