@@ -52,6 +52,21 @@ def program_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         each.cache_clear()
 
 
+@pytest.fixture(scope="module")
+def example_ops() -> Iterator[object]:
+    """The ops of examples/user_ops, which the tests of other modules do not have."""
+    import ms_custom_ops as mco
+    from ms_custom_ops.registry import packages
+
+    packages()  # looks for them before they are copied
+    discovery = sys.modules["ms_custom_ops.registry.discovery"]
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_packages", "_roots"):
+            patch.setattr(discovery, name, dict(getattr(discovery, name)))
+        patch.setattr(discovery, "_combined", None)
+        yield mco.load(Path(__file__).parents[1] / "examples" / "user_ops")
+
+
 @pytest.fixture()
 def write_op(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Path]]:
     """Writes the files of ``ms-custom-ops new my_op`` into a folder: ``write_op(template, {path: (old, new)})``.

@@ -15,7 +15,10 @@ from ms_custom_ops import compiler
 ms = pytest.importorskip("mindspore")
 from mindspore import Parameter, Tensor, nn  # noqa: E402
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++"),
+    pytest.mark.usefixtures("example_ops"),
+]
 B, H, CHUNK, STEPS = 1, 2, 17, 34
 
 

@@ -30,8 +30,7 @@ needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g
 
 
 @pytest.fixture(scope="module")
-def rms_norm():
-    mco.load(USER_OPS)
+def rms_norm(example_ops):
     return get_op("rms_norm")
 
 

@@ -4,26 +4,22 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pytest
 from asc_cases import need_ascendc
 from flash_ascendc import bits, run
 
-import ms_custom_ops as mco
 from ms_custom_ops.lower.arrays import numpy_dtype
 from ms_custom_ops.registry import get_op
 
 need_ascendc()
-USER_OPS = Path(__file__).parents[2] / "examples" / "user_ops"
 SHAPES = ((1, 16), (37, 208), (3, 8192), (101, 48))
 LATER = [pytest.param(dtype, marks=pytest.mark.nightly) for dtype in ("float16", "bfloat16")]
 
 
 @pytest.fixture(scope="module")
-def golden():
-    mco.load(USER_OPS)
+def golden(example_ops):
     module = importlib.import_module(get_op("rms_norm_grad").impl.golden.split(":")[0])
     return module.rms_norm, module.rms_norm_grad
 
