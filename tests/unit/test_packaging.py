@@ -61,6 +61,7 @@ def wheel_files(tmp_path_factory) -> set[str]:
 DATA = (
     ".yaml",
     ".cmake",
+    ".in",
     ".md",
     ".tmpl",
     ".typed",
