@@ -26,6 +26,8 @@ class GroupNorm {};
 struct Where { int32_t value = 5; };
 }
 using namespace Own;
+constexpr int32_t number = 3, integer = 4, magnitude = 5;
+static_assert(number + integer + magnitude == 12, "");
 extern "C" __global__ __aicore__ void own(GM_ADDR out) {
   IsFinite<half, 7> op;
   op.Process(out);

@@ -8,26 +8,28 @@
 namespace mco_builtin {
 
 template <class A, class B>
-using number = std::enable_if_t<std::is_arithmetic<A>::value && std::is_arithmetic<B>::value, std::common_type_t<A, B>>;
+using mco_number =
+    std::enable_if_t<std::is_arithmetic<A>::value && std::is_arithmetic<B>::value, std::common_type_t<A, B>>;
 template <class A, class B>
-using integer = std::enable_if_t<(std::is_integral<A>::value || std::is_enum<A>::value) && std::is_integral<B>::value,
-                                 std::common_type_t<A, B>>;
+using mco_integer =
+    std::enable_if_t<(std::is_integral<A>::value || std::is_enum<A>::value) && std::is_integral<B>::value,
+                     std::common_type_t<A, B>>;
 
 template <class A, class B>
-constexpr number<A, B> min(const A& a, const B& b) {
+constexpr mco_number<A, B> min(const A& a, const B& b) {
   return std::common_type_t<A, B>(b) < std::common_type_t<A, B>(a) ? b : a;
 }
 template <class A, class B>
-constexpr number<A, B> max(const A& a, const B& b) {
+constexpr mco_number<A, B> max(const A& a, const B& b) {
   return std::common_type_t<A, B>(a) < std::common_type_t<A, B>(b) ? b : a;
 }
 // Beside the C library's abs of int, which cuts numbers to integers. The pack, always empty, keeps it behind a kernel's
 // own template.
 template <class A>
-using magnitude = std::enable_if_t<std::is_signed<A>::value || mco_asc::one_of<A, half, bfloat16_t>,
-                                   std::conditional_t<std::is_integral<A>::value, decltype(+A()), A>>;
+using mco_magnitude = std::enable_if_t<std::is_signed<A>::value || mco_asc::one_of<A, half, bfloat16_t>,
+                                       std::conditional_t<std::is_integral<A>::value, decltype(+A()), A>>;
 template <class A, class... None>
-constexpr std::enable_if_t<sizeof...(None) == 0, magnitude<A>> abs(const A& a, const None&...) {
+constexpr std::enable_if_t<sizeof...(None) == 0, mco_magnitude<A>> abs(const A& a, const None&...) {
   if constexpr (std::is_integral<A>::value) {
     return a < 0 ? -a : +a;
   } else if constexpr (std::is_floating_point<A>::value) {
@@ -80,19 +82,19 @@ namespace AscendC {
 
 // Numbers, not tensors.
 template <class A, class B>
-constexpr mco_builtin::integer<A, B> Ceil(const A& a, const B& b) {
+constexpr mco_builtin::mco_integer<A, B> Ceil(const A& a, const B& b) {
   return b ? (a + b - 1) / b : a;
 }
 template <class A, class B>
-constexpr mco_builtin::integer<A, B> DivCeil(const A& a, const B& b) {
+constexpr mco_builtin::mco_integer<A, B> DivCeil(const A& a, const B& b) {
   return b ? (a + b - 1) / b : a;
 }
 template <class A, class B>
-constexpr mco_builtin::integer<A, B> CeilDivision(const A& a, const B& b) {
+constexpr mco_builtin::mco_integer<A, B> CeilDivision(const A& a, const B& b) {
   return b ? (a + b - 1) / b : 0;
 }
 template <class A, class B>
-constexpr mco_builtin::integer<A, B> AlignUp(const A& a, const B& b) {
+constexpr mco_builtin::mco_integer<A, B> AlignUp(const A& a, const B& b) {
   return b ? (a + b - 1) / b * b : a;
 }
 
