@@ -259,6 +259,7 @@ def _struct(layout: Mapping[str, Any], written: set[str]) -> list[str]:
 
 LIBRARY_STRUCTS = set(
     "TCubeTiling SoftMaxTiling LayerNormTiling LayerNormSeparateTiling RmsNormTiling TopkTiling "
-    "ConfusionTransposeTiling PadTiling UnPadTiling".split()
+    "ConfusionTransposeTiling PadTiling UnPadTiling LayerNormGradTiling LayerNormGradBetaTiling DeepNormTiling "
+    "GroupNormTiling BatchNormTiling LogSoftMaxTiling".split()
 )
 """Structures of the library that the kernel's headers define themselves."""

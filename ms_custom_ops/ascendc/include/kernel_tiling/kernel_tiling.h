@@ -29,6 +29,25 @@ struct alignas(8) LayerNormSeparateTiling {
 struct alignas(8) RmsNormTiling {
   uint32_t bLength, sLength, hLength, originalHLength;
 };
+struct alignas(8) LayerNormGradTiling {
+  uint32_t bLength, sLength, hLength, originalHLength;
+};
+struct alignas(8) LayerNormGradBetaTiling {
+  uint32_t bLength, sLength, hLength, originalHLength;
+};
+struct alignas(8) DeepNormTiling {
+  uint32_t bLength, sLength, hLength, originalHLength;
+};
+struct alignas(8) GroupNormTiling {
+  uint32_t n, c, hw, g, d, hwAlignSize, dhwAlignSize, oneTmpSize;
+  float factor;
+};
+struct alignas(8) BatchNormTiling {
+  uint32_t originalBLength, meanVarSize;
+};
+struct alignas(8) LogSoftMaxTiling {
+  uint32_t srcM, srcK, srcSize;
+};
 struct alignas(8) TopkTiling {
   uint32_t tmpLocalSize, allDataSize, innerDataSize, outter, k;
 };
@@ -45,9 +64,15 @@ struct alignas(8) UnPadTiling {
 }  // namespace tiling
 }  // namespace AscendC
 
+using AscendC::tiling::BatchNormTiling;
 using AscendC::tiling::ConfusionTransposeTiling;
+using AscendC::tiling::DeepNormTiling;
+using AscendC::tiling::GroupNormTiling;
+using AscendC::tiling::LayerNormGradBetaTiling;
+using AscendC::tiling::LayerNormGradTiling;
 using AscendC::tiling::LayerNormSeparateTiling;
 using AscendC::tiling::LayerNormTiling;
+using AscendC::tiling::LogSoftMaxTiling;
 using AscendC::tiling::PadTiling;
 using AscendC::tiling::RmsNormTiling;
 using AscendC::tiling::SoftMaxTiling;

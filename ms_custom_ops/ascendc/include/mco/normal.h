@@ -216,8 +216,8 @@ struct Moments {
   double mean, variance;  // the biased one
 };
 // Of one row; without gamma or beta where they are null.
-template <class T, class U>
-inline Moments layer_norm_row(T* to, const T* row, const U* gamma, const U* beta, int64_t n, double epsilon) {
+template <class T, class X, class U>
+inline Moments layer_norm_row(T* to, const X* row, const U* gamma, const U* beta, int64_t n, double epsilon) {
   const double m = row_sum(row, n) / double(n);
   double v = 0;
   for (int64_t i = 0; i < n; ++i) v += (double(row[i]) - m) * (double(row[i]) - m);

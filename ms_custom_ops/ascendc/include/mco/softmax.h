@@ -105,6 +105,36 @@ inline void SoftmaxGradFront(const LocalTensor<T>& dst, const LocalTensor<T>& gr
   SoftmaxGradFront<T, isBasicBlock, isDataFormatNZ>(dst, grad, src, LocalTensor<uint8_t>(), tiling, shape, where);
 }
 
+// The decimal logarithm of softmax, as the manual has it.
+template <class T, bool isReuseSource = false, bool isDataFormatNZ = false>
+inline void LogSoftMax(const LocalTensor<T>& dst, const LocalTensor<T>& sum, const LocalTensor<T>& max,
+                       const LocalTensor<T>& src, const LocalTensor<uint8_t>&, const LogSoftMaxTiling& tiling,
+                       const SoftMaxShapeInfo& shape = {}, mco_asc::Where where = mco_asc::Where::here()) {
+  MCO_ASC_NEED(LogSoftMax, half, float);
+  static_assert(!isDataFormatNZ, "AscendC::LogSoftMax: isDataFormatNZ is not there; accepted: ND rows");
+  const char* name = "LogSoftMax";
+  SoftMaxTiling of_rows{};
+  of_rows.srcM = tiling.srcM, of_rows.srcK = tiling.srcK;
+  const mco_asc::Rows r = mco_asc::rows_of(of_rows, shape, src.GetSize());
+  const mco_asc::RowByRow seen(r);
+  const T* from = mco_asc::array(src, r.rows * r.pitch, 0, name, where);
+  T* to = mco_asc::array(dst, r.rows * r.pitch, MCO_ASC_WRITE, name, where);
+  const auto sums = mco_asc::row_values(sum, r.rows, MCO_ASC_WRITE, name, where);
+  const auto most = mco_asc::row_values(max, r.rows, MCO_ASC_WRITE, name, where);
+  const double to_decimal = std::log10(std::exp(1.0));
+  for (int64_t i = 0; i < r.rows; ++i) {
+    const T* row = from + i * r.pitch;
+    const double m = double(mco_asc::row_max(row, r.columns));
+    double total = 0;
+    for (int64_t c = 0; c < r.columns; ++c) total += std::exp(double(row[c]) - m);
+    for (int64_t c = 0; c < r.columns; ++c) {
+      to[i * r.pitch + c] = T((double(row[c]) - m - std::log(total)) * to_decimal);
+    }
+    most.set(i, float(m));
+    sums.set(i, float(total));
+  }
+}
+
 // Rows whose maximum has the bits `from` become `to`; whether there was one.
 template <class T1, class T2, bool isDataFormatNZ = false, uint8_t stepSizeMode = 0>
 inline bool AdjustSoftMaxRes(const LocalTensor<T1>& res, const LocalTensor<T2>& max, const uint32_t from, const T1 to,

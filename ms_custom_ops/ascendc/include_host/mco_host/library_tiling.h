@@ -17,10 +17,12 @@ namespace optiling {
 
 #define MCO_TILING_BEGIN(name) BEGIN_TILING_DATA_DEF(name)
 #define MCO_TILING_FIELD(name) TILING_DATA_FIELD_DEF(uint32_t, name)
+#define MCO_TILING_FLOAT(name) TILING_DATA_FIELD_DEF(float, name)
 #define MCO_TILING_END(name) END_TILING_DATA_DEF
 #include "mco_host/library_tilings.inc"
 #undef MCO_TILING_BEGIN
 #undef MCO_TILING_FIELD
+#undef MCO_TILING_FLOAT
 #undef MCO_TILING_END
 
 }  // namespace optiling
@@ -219,7 +221,6 @@ inline void GetAscendQuantMaxMinTmpSize(const ge::Shape& shape, uint32_t type_si
 inline void GetAscendDequantMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, uint32_t& max, uint32_t& min) {
   max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::kBlock;
 }
-// Of a function that kernels do not have here: hosts ask for it where one of their types would use it.
 inline void GetAscendAntiQuantMaxMinTmpSize(const ge::Shape& shape, const ge::Shape&, bool, ge::DataType,
                                             ge::DataType type, uint32_t& max, uint32_t& min) {
   max = mco_host_detail::Bytes(shape, static_cast<uint32_t>(ge::GetSizeByDataType(type)));
@@ -243,7 +244,10 @@ inline uint32_t GetSelectWithBytesMaskMinTmpSize(const ge::Shape&, const ge::Sha
   return mco_host_detail::kBlock;
 }
 // Along an axis.
+#ifndef MCO_REDUCE_PATTERN
+#define MCO_REDUCE_PATTERN
 enum class ReducePattern : uint32_t { AR, RA };
+#endif
 #define MCO_HOST_REDUCE(name)                                                                                      \
   inline void Get##name##MaxMinTmpSize(const ge::Shape& shape, const ge::DataType type, ReducePattern, bool, bool, \
                                        uint32_t& max, uint32_t& min) {                                             \
@@ -304,5 +308,7 @@ MCO_HOST_SOFTMAX(Flash)
 #undef MCO_HOST_SOFTMAX
 
 }  // namespace AscendC
+
+#include "mco_host/norm_tiling.h"
 
 #endif  // MCO_HOST_LIBRARY_TILING_H_
