@@ -24,6 +24,8 @@ FORMS = {
     "band": ((1, 1, 1, 63, 100, 32), {"sparse_mode": 4, "pre_tokens": 40, "next_tokens": -20}),
     "wide": ((1, 1, 1, 70, 130, 256), {"sparse_mode": 3}),
     "dropout": ((1, 2, 2, 33, 140, 32), {"keep_prob": 0.75, "seed": (5 << 32) + 7}),
+    "dropout_of_wide_heads": ((1, 1, 1, 130, 300, 128), {"keep_prob": 0.6, "seed": 3}),
+    "several_tasks_of_a_head": ((2, 16, 4, 200, 140, 16), {}),  # keys and values stay in L1
 }
 
 
@@ -55,6 +57,17 @@ def test_forms_against_the_golden(form):
     assert_rms("attention_out", out["attention_out"], exact[0], 0.002)
     for name, expected in zip(("softmax_max", "softmax_sum"), exact[1:], strict=True):
         np.testing.assert_allclose(out[name][..., : shape[3]], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_nan_where_keys_stay_in_l1():
+    """Tasks that are done again take the keys from L1, and values from the workspace."""
+    shape = b, _, n2, _, s2, d = FORMS["several_tasks_of_a_head"][0]
+    value = np.random.default_rng(1).standard_normal((b, n2, s2, d)).astype(np.float16)
+    value[1, 2, 131, 3] = np.nan
+    out, exact = run(shape, {"value": value})
+    found, wanted = out["attention_out"].astype(np.float64), exact[0]
+    assert np.isnan(wanted).sum() == 4 * shape[3] and (np.isnan(found) == np.isnan(wanted)).all()
+    assert_rms("attention_out", np.nan_to_num(found), np.nan_to_num(wanted), 0.002)
 
 
 @pytest.mark.nightly

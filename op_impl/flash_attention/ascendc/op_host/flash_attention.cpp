@@ -5,11 +5,30 @@
 
 namespace optiling {
 namespace {
-enum Input { QUERY, KEY, VALUE, ATTN_MASK, REAL_SHIFT, DROP_MASK };
+enum Input { QUERY, KEY, VALUE, ATTN_MASK, REAL_SHIFT, DROP_MASK, QUERY_LENGTHS, KEY_LENGTHS, SEED_WORDS, ROW_BOUNDS };
 constexpr int64_t WIDE_HEAD = 128;  // beyond it half as many queries and keys at a time
 constexpr int64_t SLOTS = 2;        // of what cube and vector cores hand to each other
 constexpr int64_t GROUP = 2;        // tiles of scores in each
 constexpr int64_t VERDICT = 32;      // bytes, of a vector core on a task
+
+// Blocks of keys of a head where all of them, and of its values, fit L1 beside what passes through it, else 0. Queries
+// that see not all keys are dealt out instead, so that every core gets some that see many.
+int64_t HeldBlocks(FlashAttentionTilingData& tiling, gert::TilingContext* context, bool bounds)
+{
+    constexpr int64_t MOST = 64, BUFFERS = 2, BYTES = sizeof(uint16_t);
+    const int64_t queries = tiling.get_queryBlock(), keys = tiling.get_keyBlock(), depth = tiling.get_headDim();
+    const bool partly = tiling.get_hasUpper() || tiling.get_hasLower() || tiling.get_hasWindow() || bounds;
+    if (tiling.get_rounds() == 1 || partly) {
+        return 0;
+    }
+    const int64_t blocks = CeilDiv(tiling.get_keys(), keys);
+    const int64_t passing = queries * (depth + keys) + BUFFERS * keys * depth;
+    uint64_t room = 0;
+    auto platform = platform_ascendc::PlatformAscendC(context->GetPlatformInfo());
+    platform.GetCoreMemSize(platform_ascendc::CoreMemType::L1, room);
+    const bool fits = (passing + 2 * blocks * keys * depth) * BYTES <= static_cast<int64_t>(room);
+    return blocks <= MOST && fits ? blocks : 0;
+}
 }  // namespace
 
 static ge::graphStatus TilingFunc(gert::TilingContext* context)
@@ -28,9 +47,12 @@ static ge::graphStatus TilingFunc(gert::TilingContext* context)
     tiling.set_tasks(tasks);
     tiling.set_queryBlock(queryBlock);
     tiling.set_keyBlock(keyBlock);
+    tiling.set_rounds(rounds);
+    tiling.set_heldBlocks(HeldBlocks(tiling, context, context->GetOptionalInputShape(ROW_BOUNDS) != nullptr));
     Save(tiling, context);
     context->SetBlockDim(cores);
-    const int64_t slot = queryBlock * (GROUP * keyBlock + depth) * sizeof(float);  // weights lie where their scores were
+    // Weights lie where their scores were.
+    const int64_t slot = queryBlock * (GROUP * keyBlock + depth) * sizeof(float);
     // Where a task is done again: counts of what is not finite, values without it, two kinds of marks.
     const int64_t isolated = depth * (queryBlock * sizeof(float) + 3 * keyBlock * sizeof(uint16_t));
     const int64_t verdicts = tasks * 2 * VERDICT;

@@ -30,6 +30,8 @@ TILING_DATA_FIELD_DEF(int32_t, seeded);         // dropout by a counter
 TILING_DATA_FIELD_DEF(float, keepThreshold);    // words below it keep their weight
 TILING_DATA_FIELD_DEF(int64_t, seed);
 TILING_DATA_FIELD_DEF(int64_t, blockBytes);     // gradient: of the tiles of a block in the workspace
+TILING_DATA_FIELD_DEF(int32_t, rounds);         // forward: tasks of a core
+TILING_DATA_FIELD_DEF(int32_t, heldBlocks);     // forward: of keys, all of a head, which stay in L1; 0: none stay
 END_TILING_DATA_DEF;
 
 REGISTER_TILING_DATA_CLASS(FlashAttention, FlashAttentionTilingData)

@@ -4,6 +4,7 @@
 #define ATTENTION_CUBE_H
 
 #include "cube_moves.h"
+#include "held_blocks.h"
 
 template <typename T>
 class AttentionCube : CubeMoves<T> {
@@ -20,6 +21,7 @@ public:
         const uint32_t widest = depth > columns ? depth : columns;
         pipe_->InitBuffer(queryL1_, 1, rows * depth * sizeof(T));
         pipe_->InitBuffer(keyL1_, BUFFERS, columns * depth * sizeof(T));
+        held_.Init(pipe_, t_.heldBlocks, columns * depth);
         pipe_->InitBuffer(weightsL1_, 1, rows * columns * sizeof(T));  // in L0A before those of the next step come
         pipe_->InitBuffer(left_, BUFFERS, rows * widest * sizeof(T));
         pipe_->InitBuffer(right_, BUFFERS, columns * depth * sizeof(T));
@@ -44,8 +46,9 @@ private:
 
     __aicore__ inline void Pass(Task& task)
     {
-        for (int64_t i = GetBlockIdx(); i < t_.tasks; i += GetBlockNum()) {
-            if (isolated_ && exchange_.verdicts.Finite(i)) {
+        for (int64_t round = 0; round < t_.rounds; ++round) {
+            const int64_t i = task.Index(GetBlockIdx(), GetBlockNum(), round);
+            if (i == t_.tasks || (isolated_ && exchange_.verdicts.Finite(i))) {
                 continue;
             }
             task.Select(i);
@@ -53,6 +56,7 @@ private:
                 continue;
             }
             rows_ = Align(task.height, FRACTAL);
+            held_.Select(task.head.key);
             LoadQuery(task);
             Steps(task);
             left_.FreeTensor(queryL0_);
@@ -98,16 +102,9 @@ private:
     // The right side of the scores is key^T: fractals of key lie in L1 as L0B wants those of its transpose.
     __aicore__ inline void Scores(const Task& task, int64_t j)
     {
-        const int64_t width = task.Width(j), columns = Align(width, FRACTAL);
-        LocalTensor<T> l1 = keyL1_.template AllocTensor<T>();
-        ToL1(l1, key_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], width, t_.headDim, t_.headDim);
-        keyL1_.EnQue(l1);
-        l1 = keyL1_.template DeQue<T>();
-        LocalTensor<T> right = right_.template AllocTensor<T>();
-        ToL0(right, l1, columns, t_.headDim, false);
-        right_.EnQue(right);
-        keyL1_.FreeTensor(l1);
-        right = right_.template DeQue<T>();
+        const int64_t width = task.Width(j);
+        LoadRight(Blocks::KEYS, key_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], j, width);
+        LocalTensor<T> right = right_.template DeQue<T>();
         LocalTensor<float> sum = sum_.template AllocTensor<float>();
         Multiply(sum, queryL0_, right, t_.headDim, width, true);
         right_.FreeTensor(right);
@@ -120,11 +117,12 @@ private:
     __aicore__ inline void Product(const Task& task, int64_t j, bool first, bool last)
     {
         if (!isolated_) {
-            LoadValues(value_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim], task.Width(j));
+            const GlobalTensor<T> from = value_[(task.head.key * t_.keys + j * t_.keyBlock) * t_.headDim];
+            LoadRight(Blocks::VALUES, from, j, task.Width(j));
         }
         CrossCoreWaitFlag(WEIGHTS_READY);
         if (isolated_) {
-            LoadValues(exchange_.clean, task.Width(j));
+            LoadRight(Blocks::PASSING, exchange_.clean, j, task.Width(j));
         }
         if (first) {
             product_ = sum_.template AllocTensor<float>();
@@ -137,7 +135,7 @@ private:
         const int64_t slot = isolated_ ? 0 : multiplied_ % SLOTS;
         FromL0(exchange_.product[slot * t_.queryBlock * t_.headDim], product_, task.height, t_.headDim, t_.headDim);
         for (int32_t i = 0; isolated_ && i < 2; ++i) {
-            LoadValues(exchange_.marks[i], task.Width(j));
+            LoadRight(Blocks::PASSING, exchange_.marks[i], j, task.Width(j));
             LocalTensor<float> counts = sum_.template AllocTensor<float>();
             MultiplyValues(counts, exchange_.visible, task, j, true);
             FromL0(exchange_.counts[i], counts, task.height, t_.headDim, t_.headDim);
@@ -145,16 +143,30 @@ private:
         CrossCoreSetFlag<2, PIPE_FIX>(PRODUCT_READY);
         ++multiplied_;
     }
-    __aicore__ inline void LoadValues(const GlobalTensor<T>& from, int64_t width)
+    // A block of keys or values into L0B, by L1 where it is not there yet.
+    __aicore__ inline void LoadRight(Blocks kind, const GlobalTensor<T>& from, int64_t j, int64_t width)
     {
-        LocalTensor<T> l1 = keyL1_.template AllocTensor<T>();
-        ToL1ByRows(l1, from, width, t_.headDim, t_.headDim);
-        keyL1_.EnQue(l1);
-        l1 = keyL1_.template DeQue<T>();
+        const bool held = held_.Holds(kind);
+        LocalTensor<T> l1 = held ? held_.Place(kind, j) : keyL1_.template AllocTensor<T>();
+        if (!held || held_.Lacks(kind, j)) {
+            if (kind == Blocks::KEYS) {
+                ToL1(l1, from, width, t_.headDim, t_.headDim);
+            } else {
+                ToL1ByRows(l1, from, width, t_.headDim, t_.headDim);
+            }
+            if (held) {
+                held_.Loaded();
+            } else {
+                keyL1_.EnQue(l1);
+                l1 = keyL1_.template DeQue<T>();
+            }
+        }
         LocalTensor<T> right = right_.template AllocTensor<T>();
-        ToL0(right, l1, Align(width, FRACTAL), t_.headDim, true);
+        ToL0(right, l1, Align(width, FRACTAL), t_.headDim, kind != Blocks::KEYS);
         right_.EnQue(right);
-        keyL1_.FreeTensor(l1);
+        if (!held) {
+            keyL1_.FreeTensor(l1);
+        }
     }
     // weights @ the values that were loaded.
     __aicore__ inline void MultiplyValues(const LocalTensor<float>& sum, const GlobalTensor<T>& from, const Task& task,
@@ -213,6 +225,7 @@ private:
     TQue<TPosition::CO1, 1> sum_;
     GlobalTensor<T> query_, key_, value_;
     Exchange<T> exchange_;
+    HeldBlocks<T> held_;
     LocalTensor<T> queryL0_;
     LocalTensor<float> product_;
     bool isolated_ = false;

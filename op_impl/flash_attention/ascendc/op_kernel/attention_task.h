@@ -7,7 +7,7 @@
 
 using namespace AscendC;
 
-constexpr int32_t SLOTS = 2;       // of what cube and vector cores hand to each other: while one is used the next is made
+constexpr int32_t SLOTS = 2;       // of what cube and vector cores hand to each other: one is used, the next is made
 constexpr int32_t GROUP = 2;       // blocks of keys whose rows get their maximum, and their product, together
 constexpr int32_t TILES = SLOTS * GROUP;  // of scores
 constexpr int32_t BLOCK_BYTES = 32;
@@ -107,6 +107,11 @@ public:
         }
     }
 
+    // The task of a block of cores in a round, or t.tasks: one behind the other where keys stay in L1.
+    __aicore__ inline int64_t Index(int64_t block, int64_t blocks, int64_t round) const
+    {
+        return Min(t_->heldBlocks > 0 ? block * t_->rounds + round : block + round * blocks, t_->tasks);
+    }
     __aicore__ inline void Select(int64_t index)
     {
         const int64_t blocks = (t_->queries + t_->queryBlock - 1) / t_->queryBlock;

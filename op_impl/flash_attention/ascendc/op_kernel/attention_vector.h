@@ -57,8 +57,9 @@ private:
 
     __aicore__ inline void Pass(Task& task)
     {
-        for (int64_t i = GetBlockIdx() / GetSubBlockNum(); i < t_.tasks; i += GetBlockNum()) {
-            if (isolated_ && exchange_.verdicts.Finite(i)) {
+        for (int64_t round = 0; round < t_.rounds; ++round) {
+            const int64_t i = task.Index(GetBlockIdx() / GetSubBlockNum(), GetBlockNum(), round);
+            if (i == t_.tasks || (isolated_ && exchange_.verdicts.Finite(i))) {
                 continue;
             }
             task.Select(i);
@@ -67,7 +68,10 @@ private:
             rows_ = Max(0, Min(half_, task.height - start_));
             Duplicate(maximum_, FLOOR, half_);
             Duplicate(sum_, 0.0f, half_);
-            Duplicate(all_, 0.0f, half_ * depth_);
+            begins_ = true;
+            if (task.first >= task.last) {
+                Duplicate(all_, 0.0f, half_ * depth_);
+            }
             const int64_t group = isolated_ ? 1 : GROUP;
             for (int64_t j = task.first; j < task.last; j += group) {
                 Softmax(task, j, Min(group, task.last - j));
@@ -86,7 +90,6 @@ private:
             Finish(task);
         }
     }
-
 
     // Of `count` blocks of keys from j on: all of them know the maximum before the first becomes weights.
     __aicore__ inline void Softmax(const Task& task, int64_t j, int64_t count)
@@ -256,7 +259,7 @@ private:
         return wide;
     }
 
-    // output = output * factor + product, of the step before the last one.
+    // output = output * factor + product, of the group before the last one; of the first one the product alone.
     __aicore__ inline void Accumulate()
     {
         CrossCoreWaitFlag(PRODUCT_READY);
@@ -268,7 +271,10 @@ private:
             const LocalTensor<float> wide = Wide(factors_[products_ % SLOTS]);
             product = productIn_.template DeQue<float>();
             const uint8_t pitch = depth_ / FLOATS;
-            for (int32_t c = 0; c < depth_; c += LANES) {
+            if (begins_) {
+                Adds(all_, product, 0.0f, rows_ * depth_);
+            }
+            for (int32_t c = 0; !begins_ && c < depth_; c += LANES) {
                 FusedMulAdd(all_[c], wide, product[c], Min(LANES, depth_ - c), rows_, {1, 0, 1, pitch, 1, pitch});
             }
             productIn_.FreeTensor(product);
@@ -276,6 +282,7 @@ private:
                 AddCounts(i);
             }
         }
+        begins_ = false;
         ++products_;
     }
     __aicore__ inline void AddCounts(int32_t i)
@@ -341,6 +348,7 @@ private:
     AttentionMask<T> mask_;
     FiniteWatch watch_;
     bool isolated_ = false;
+    bool begins_ = true;  // there is no product of the task yet
     int64_t half_, columns_, depth_;
     int64_t start_ = 0, rows_ = 0, tiles_ = 0, softmaxes_ = 0, products_ = 0;
 };
