@@ -51,7 +51,7 @@ def names_of(header: Path) -> set[str]:
 
 def refused() -> set[str]:
     text = (INCLUDE / "mco" / "absent.h").read_text()
-    stamped = re.findall(r"MCO_ASC_(?:ABSENT|ON_950|NOT_YET|NEWER)\((\w+)", text)
+    stamped = re.findall(r"MCO_ASC_(?:ABSENT|NO_CLASS|ON_950|NOT_YET|NEWER)\((\w+)", text)
     types = re.findall(r"^struct (\w+);", (INCLUDE / "mco" / "types.h").read_text(), re.M)  # of Ascend950
     return {*stamped, *types, *re.findall(r"\"(\w+) is not there", text)} - {"NAME", "OLDER", "dtype_of"}
 

@@ -33,6 +33,7 @@
 #include "mco/dropout.h"
 #include "mco/antiquant.h"
 #include "mco/cube.h"
+#include "mco/load_repeat.h"
 #include "mco/fixpipe.h"
 #include "mco/tiling.h"
 #include "mco/absent.h"

@@ -56,9 +56,22 @@ MCO_ASC_NOT_YET(Conv2D)
 MCO_ASC_NOT_YET(Gemm)
 MCO_ASC_NOT_YET(BroadCastVecToMM)
 MCO_ASC_NOT_YET(LoadDataWithStride)
-MCO_ASC_NOT_YET(SetLoadDataRepeat)
 #undef MCO_ASC_NOT_YET
 MCO_ASC_ABSENT(SoftmaxFlashV3, "the manual does not say which columns share a mean; accepted: SoftmaxFlashV2")
+
+// Classes: an object of one.
+#define MCO_ASC_NO_CLASS(NAME, PARAMETER, WHY)                                     \
+  template <PARAMETER, class Never = void>                                         \
+  struct NAME {                                                                    \
+    template <class... A>                                                          \
+    explicit NAME(const A&...) {}                                                  \
+    static_assert(mco_asc::never<Never>, "AscendC::" #NAME " is not there: " WHY); \
+  };
+enum class PipeMode { MTE3_MODE };
+MCO_ASC_NO_CLASS(CubeResGroupHandle, class Message,
+                 "groups of cube cores with queues; accepted: Matmul, CrossCoreSetFlag")
+MCO_ASC_NO_CLASS(GroupBarrier, PipeMode mode, "groups of cores; accepted: CrossCoreSetFlag, IBSet and IBWait, SyncAll")
+#undef MCO_ASC_NO_CLASS
 
 #define MCO_ASC_NEWER(NAME, OLDER) \
   MCO_ASC_ABSENT(NAME, "a name of CANN 9 that no public kernel was found to use; accepted: " OLDER)

@@ -44,6 +44,13 @@ inline To reinterpret(From&& from) {
   }
 }
 
+// A tensor of TensorTrait<T> is one of T here: what it lacks on the chip, room for shapes, is not counted.
+template <class T, bool accepted>
+struct TraitOf {
+  static_assert(accepted, "AscendC::TensorTrait: a position or a layout is not there; accepted: TensorTrait<T>");
+  using type = T;
+};
+
 inline void* moved(void* at, int64_t bytes) {
   return reinterpret_cast<void*>(reinterpret_cast<uintptr_t>(at) + uintptr_t(bytes));
 }
@@ -62,6 +69,11 @@ inline T* element(void* tensor, const mco_asc_home* home, int64_t bytes, int how
 }  // namespace mco_asc
 
 namespace AscendC {
+
+template <class T, TPosition position = TPosition::GM, class... Layout>
+using TensorTrait = typename mco_asc::TraitOf<T, position == TPosition::GM && sizeof...(Layout) == 0>::type;
+template <class T>
+using PrimT = T;
 
 // Where a tensor lies, as kernels without a TPipe put it together themselves.
 struct TBuffAddr {
