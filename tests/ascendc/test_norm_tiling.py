@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
 from asc_cases import need_ascendc
 
 import ms_custom_ops as mco
@@ -130,3 +133,65 @@ def test_kernels_take_tilings_of_the_host(tmp_path: Path) -> None:
         here = got[part, : shape[0] * shape[1]].reshape(shape)
         np.testing.assert_allclose(here[:, :columns], values, rtol=3e-6, atol=3e-6)
         assert not here[:, columns:].any()
+
+
+PLAIN = r"""#include "tiling/tiling_api.h"
+#include "kernel_tiling/kernel_tiling.h"
+#include <cstdio>
+#include <cstring>
+// What both structures of a library hold.
+template <class Full, class Plain>
+static void Show(const char* name, Full& full, Plain& plain, int status = 1) {
+  Plain copy;
+  const bool sizes = full.GetDataSize() == sizeof(Plain);
+  full.SaveToBuffer(&copy, sizeof copy);
+  printf("%s %d%d\n", name, status, sizes && !memcmp(&copy, &plain, sizeof copy));
+}
+#define BOTH(NAME, ...)                        \
+  {                                            \
+    optiling::NAME full;                       \
+    NAME plain;                                \
+    memset(&plain, 0xFF, sizeof plain);        \
+    int status = 1;                            \
+    for (int i = 0; i < 2; ++i) {              \
+      if (i) { NAME& tiling = plain; __VA_ARGS__; } \
+      else { optiling::NAME& tiling = full; __VA_ARGS__; } \
+    }                                          \
+    Show(#NAME, full, plain, status);          \
+  }
+int main() {
+  using namespace AscendC;
+  const auto& platform = *platform_ascendc::PlatformAscendCManager::GetInstance("Ascend910B1");
+  const ge::Shape rows({2, 3, 16, 15}), plain_rows({2, 3, 16}), original({2, 3, 15}), image({1, 4, 3, 5});
+  BOTH(SoftMaxTiling, SoftMaxTilingFunc(plain_rows, 4, 1024, tiling))
+  BOTH(SoftMaxTiling, SoftMaxFlashV2TilingFunc(plain_rows, 2, 4, 1024, tiling, true, false))
+  BOTH(SoftMaxTiling, SoftMaxFlashTilingFunc(plain_rows, 4, 1024, tiling, true))
+  BOTH(SoftMaxTiling, SoftMaxGradTilingFunc(plain_rows, 4, 1024, tiling, false))
+  BOTH(LogSoftMaxTiling, LogSoftMaxTilingFunc(plain_rows, 4, 1024, tiling))
+  BOTH(LayerNormTiling, GetLayerNormNDTilingInfo(plain_rows, 1024, 4, false, tiling))
+  BOTH(LayerNormTiling, GetLayerNormNDTillingInfo(plain_rows, 1024, 4, false, tiling))
+  BOTH(LayerNormSeparateTiling, GetLayerNormNDTilingInfo(plain_rows, 1024, 4, false, true, tiling))
+  BOTH(LayerNormGradTiling, GetLayerNormGradNDTilingInfo(rows, 1024, 4, false, tiling))
+  BOTH(LayerNormGradBetaTiling, GetLayerNormGradBetaNDTilingInfo(rows, 1024, 4, false, tiling))
+  BOTH(RmsNormTiling, status &= GetRmsNormTilingInfo(plain_rows, original, 1024, 4, tiling, false))
+  BOTH(DeepNormTiling, status &= GetDeepNormTilingInfo(plain_rows, original, 1024, 4, false, false, tiling))
+  BOTH(GroupNormTiling, GetGroupNormNDTilingInfo(image, 1024, 4, false, 2, tiling))
+  BOTH(BatchNormTiling, status &= GetBatchNormNDTilingInfo(plain_rows, original, 1024, 4, false, tiling, false))
+  BOTH(TopkTiling, status &= TopKTilingFunc(platform, 32, 3, 5, 4, true, TopKMode::TOPK_NORMAL, true, tiling))
+  BOTH(ConfusionTransposeTiling, GetConfusionTransposeTilingInfo(image, 1024, 2, 1, tiling))
+  BOTH(ConfusionTransposeTiling, GetTransposeTilingInfo(image, 1024, 2, 1, tiling))
+  BOTH(ConfusionTransposeTiling, GetConfusionTransposeOnlyTilingInfo(image, 1024, 2, tiling))
+  BOTH(PadTiling, PadTilingFunc(plain_rows, original, 1024, 4, tiling))
+  BOTH(UnPadTiling, UnPadTilingFunc(plain_rows, 1024, 4, tiling))
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+def test_hosts_of_launches_fill_the_structures_of_kernels(tmp_path: Path) -> None:
+    source, program = tmp_path / "host.cpp", tmp_path / "host"
+    source.write_text(PLAIN)
+    include = f"-I{mco.ascendc.host_include_folder()}"
+    subprocess.run(["g++", "-std=c++17", "-w", include, str(source), "-o", str(program)], check=True)
+    lines = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
+    assert len(lines) == 20 and all(line.endswith(" 11") for line in lines), lines

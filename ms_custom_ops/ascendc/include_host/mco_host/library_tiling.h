@@ -177,6 +177,11 @@ inline void GetLayerNormNDTilingInfo(const ge::Shape& shape, uint32_t size, uint
                                      optiling::LayerNormTiling& tiling) {
   GetNormNDTilingInfo(shape, shape, size, type_size, reuse, tiling);
 }
+// The manual's older name.
+inline void GetLayerNormNDTillingInfo(const ge::Shape& shape, uint32_t size, uint32_t type_size, bool reuse,
+                                      optiling::LayerNormTiling& tiling) {
+  GetLayerNormNDTilingInfo(shape, size, type_size, reuse, tiling);
+}
 // Of [A, R], with means and reciprocals of standard deviations.
 inline void GetLayerNormMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool, bool, bool, uint32_t& max,
                                       uint32_t& min) {
@@ -310,5 +315,6 @@ MCO_HOST_SOFTMAX(Flash)
 }  // namespace AscendC
 
 #include "mco_host/norm_tiling.h"
+#include "mco_host/plain_tiling.h"
 
 #endif  // MCO_HOST_LIBRARY_TILING_H_
