@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ms_custom_ops.ascendc import compile as compiler
-from ms_custom_ops.ascendc import rewrite, tiling
+from ms_custom_ops.ascendc import rewrite, tiling, variants
 from ms_custom_ops.ascendc.chips import chip_flags
 from ms_custom_ops.ascendc.kernel import Kernel, load
 from ms_custom_ops.errors import AscendcBuildError, describe
@@ -19,6 +19,9 @@ from ms_custom_ops.soc.table import Soc
 
 _HEADERS = {".h", ".hpp", ".hh", ".inc", ".cuh"}
 _DEFINE = re.compile(r"[A-Za-z_]\w*(\([^)]*\))?(=.*)?", re.S)
+_KEY = re.compile(r"\s*(0[xX][0-9a-fA-F]+|[1-9]\d*|0)[uUlL]*\s*")
+_DEFAULT_STRUCT = re.compile(r"\bREGISTER_TILING_DEFAULT\s*\(\s*([\w:]+)\s*\)")
+_GET_TILING = re.compile(r"\bGET_TILING_DATA\s*\(")
 
 Source = str | os.PathLike
 
@@ -60,7 +63,7 @@ def build(
             *chip_flags(chip),
             *_host_flags(chip, texts.values()),
             *_cores_flag(name, texts[home]),
-            *(f"-D{text}" for text in macros),
+            *(f"-D{text}" for text in (*macros, *_struct_of_key(texts[home], macros))),
             *(("-DMCO_ASC_ONE_ENTRY",) if _one_entry(files, texts.values()) else ()),
             *(() if optimize else ("-O0",)),
         ),
@@ -79,6 +82,27 @@ def _cores_flag(entry: str, text: str) -> list[str]:
         accepted = "__mix__(1, 0), __mix__(0, 1), __mix__(1, 1) or __mix__(1, 2): cube cores, vector cores"
         raise AscendcBuildError(describe("ascendc.build", f"declaration of {name}", mix, accepted)) from None
     return [f"-DMCO_ASC_CORES={cores}"] if cores else []
+
+
+def _struct_of_key(text: str, defines: Sequence[str]) -> list[str]:
+    """The define for the structure that GET_TILING_DATA reads, where a source registers structures by tiling key.
+
+    The type of a variable is the compiler's to know, so a build is for one key; a project builds one for each.
+    """
+    bare = rewrite.without_comments(text)
+    by_key = variants.registered_by_key(bare)
+    given = dict(define.partition("=")[::2] for define in defines)
+    if not by_key or "MCO_ASC_STRUCT_OF_KEY" in given:
+        return []
+    key = _KEY.fullmatch(given.get("TILING_KEY_VAR", ""))
+    if key is not None:
+        struct = variants.struct_of("ascendc.build", by_key, int(key[1], 0))
+        return [f"MCO_ASC_STRUCT_OF_KEY={struct}"] if struct is not None else []
+    if {name for _, name in by_key} != set(_DEFAULT_STRUCT.findall(bare)) and _GET_TILING.search(bare):
+        named = f"{', '.join(name for _, name in by_key)} by key, in a build for no key"
+        accepted = 'defines="TILING_KEY_VAR=1", a build for the one key that calls take with tiling_key='
+        raise AscendcBuildError(describe("ascendc.build", "REGISTER_TILING_FOR_TILINGKEY", named, accepted))
+    return []
 
 
 def _one_entry(files: Sequence[Path], texts: Iterable[str]) -> bool:

@@ -103,8 +103,10 @@ def compiler() -> str:
 
 @functools.cache
 def _identity() -> str:
-    """Of compiler, headers and engine: a change of one of them makes every library stale."""
+    """Of compiler, headers, engine, and what rewrites sources: a change of one of them makes every library stale."""
     found = hashlib.sha256()
+    for module in (__file__, rewrite.__file__):
+        found.update(Path(module).read_bytes())
     stat = os.stat(os.path.realpath(compiler()))
     found.update(f"{os.path.realpath(compiler())} {stat.st_size} {stat.st_mtime_ns}".encode())
     engine = native.library_path()

@@ -103,8 +103,7 @@ class Variants:
 
     @functools.cached_property
     def _by_key(self) -> list[tuple[str, str]]:
-        """Conditions on the key, and structures."""
-        return _BY_KEY.findall(self._text)
+        return registered_by_key(self._text)
 
     @functools.cached_property
     def several(self) -> bool:
@@ -124,11 +123,20 @@ class Variants:
                     defines.append(f"MCO_ASC_CORES=KERNEL_TYPE_{_CORES[one.values[0]]}")
                 elif one.kind == "struct":
                     struct = one.name
-        held = (name for condition, name in self._by_key if _holds(self.op, condition, tiling_key))
-        struct = next(held, struct)
+        struct = struct_of(self.op.name, self._by_key, tiling_key) or struct
         if struct is not None:
             defines.append(f"MCO_ASC_STRUCT_OF_KEY={struct}")
         return Variant(entry, tiling_key, struct, tuple(defines))
+
+
+def registered_by_key(bare: str) -> list[tuple[str, str]]:
+    """Conditions on the tiling key, and the structures of REGISTER_TILING_FOR_TILINGKEY, in a text without comments."""
+    return _BY_KEY.findall(bare)
+
+
+def struct_of(where: str, by_key: Sequence[tuple[str, str]], tiling_key: int) -> str | None:
+    """The structure of a key: that of the first condition that holds, or None."""
+    return next((name for condition, name in by_key if _holds(where, condition, tiling_key)), None)
 
 
 def templates_of(op: Definition, templates: Sequence[TemplateKeys]) -> TemplateKeys | None:
@@ -169,7 +177,7 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def _holds(op: Definition, condition: str, key: int) -> bool:
+def _holds(where: str, condition: str, key: int) -> bool:
     """A condition of C on TILING_KEY_VAR."""
     text = re.sub(r"\b(0[xX][\da-fA-F]+|\d+)[uUlL]+\b", r"\1", condition).replace("&&", " and ").replace("||", " or ")
     text = re.sub(r"!(?!=)", " not ", text).replace("/", "//")
@@ -194,4 +202,4 @@ def _holds(op: Definition, condition: str, key: int) -> bool:
     except (SyntaxError, KeyError, ValueError, ArithmeticError):
         accepted = "comparisons of TILING_KEY_VAR with numbers, joined by && and ||"
         given = repr(condition)
-        raise AscendcBuildError(describe(op.name, "REGISTER_TILING_FOR_TILINGKEY", given, accepted)) from None
+        raise AscendcBuildError(describe(where, "REGISTER_TILING_FOR_TILINGKEY", given, accepted)) from None

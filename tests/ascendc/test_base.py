@@ -10,6 +10,8 @@ import pytest
 from asc_cases import need_ascendc
 
 from ms_custom_ops import ascendc
+from ms_custom_ops.ascendc import compile as compiler
+from ms_custom_ops.ascendc import rewrite
 from ms_custom_ops.errors import AscendcBuildError, AscendcError, SocError
 
 need_ascendc()
@@ -44,6 +46,15 @@ def test_a_second_build_is_found(add):
     again = ascendc.build(str(ADD))
     assert again.cached and again.libraries == add.libraries
     assert again.seconds < 1
+
+
+@pytest.mark.parametrize("module", [compiler, rewrite])
+def test_other_code_that_shapes_the_built_text_makes_a_build_stale(add, tmp_path, monkeypatch, module):
+    other = tmp_path / "other.py"
+    other.write_text(Path(module.__file__).read_text() + "# another version\n")
+    before = compiler._identity()
+    monkeypatch.setattr(module, "__file__", str(other))
+    assert compiler._identity.__wrapped__() != before
 
 
 def test_what_a_call_refuses(add):

@@ -239,6 +239,34 @@ def test_a_condition_that_is_none(tmp_path: Path, condition: str) -> None:
         project(tmp_path, files)["PowerSum"](np.ones(3, np.float32))
 
 
+ALONE = """#include "kernel_operator.h"
+struct Near { int32_t a, b; };
+struct Far { float c, d; };
+extern "C" __global__ __aicore__ void alone(GM_ADDR y, GM_ADDR tiling) {
+  REGISTER_TILING_DEFAULT(Near);
+  REGISTER_TILING_FOR_TILINGKEY("TILING_KEY_VAR >= 4", Far);
+  GET_TILING_DATA(data, tiling);
+  *reinterpret_cast<__gm__ float*>(y) = sizeof(data) + (std::is_same_v<decltype(data), Far> ? 100 : 0);
+}
+"""
+
+
+@pytest.mark.parametrize("key, wanted", [("3", 8), ("4", 108), ("0x10UL", 108)])
+def test_a_build_without_a_project_is_for_a_key(tmp_path: Path, key: str, wanted: int) -> None:
+    (tmp_path / "alone.cpp").write_text(ALONE)
+    kernel = mco.ascendc.build(tmp_path / "alone.cpp", defines=f"TILING_KEY_VAR={key}")
+    y = np.zeros(1, np.float32)
+    kernel(1, y, tiling=bytes(8), tiling_key=int(key.rstrip("UL"), 0))
+    assert y[0] == wanted
+
+
+def test_a_build_without_a_project_and_without_a_key(tmp_path: Path) -> None:
+    (tmp_path / "alone.cpp").write_text(ALONE)
+    said = 'REGISTER_TILING_FOR_TILINGKEY is Far by key, in a build for no key; accepted: defines="TILING_KEY_VAR=1"'
+    with pytest.raises(AscendcBuildError, match=said):
+        mco.ascendc.build(tmp_path / "alone.cpp")
+
+
 def test_a_graph_cannot_choose_a_kernel_by_values_it_does_not_know(tmp_path: Path) -> None:
     depends = ("DT_BF16})", "DT_BF16}).ValueDepend(REQUIRED)")
     op = project(tmp_path, FILES | {"op_host/power_sum.cpp": HOST.replace(*depends)})["PowerSum"]
