@@ -13,6 +13,7 @@ _PLACE = re.compile(
     re.M,
 )
 _FAULT = re.compile(r"(?:fatal )?error: (?P<what>.*)", re.S)
+_TEMPLATE = "In instantiation of"
 _UNDEFINED = re.compile(r"undefined reference to [`'](?P<name>[^']+)'")
 _MOST_LINES = 60
 
@@ -22,7 +23,8 @@ def readable(text: str, own: Sequence[Path], ours: Path) -> str:
 
     ``own``: sources and folders of the user. An error inside of our headers is one of the line that led there.
     """
-    places = [(m.group("file"), m.group("line"), m.group("text") or "") for m in _PLACE.finditer(text)]
+    found = list(_PLACE.finditer(text))
+    places = [(m.group("file"), m.group("line"), m.group("text") or "") for m in found]
     users = [p for p in places if _is_own(Path(p[0]), own, ours)]
     lines = text.splitlines()
     rest = "\n".join(lines[:_MOST_LINES]) + ("\n..." if len(lines) > _MOST_LINES else "")
@@ -35,8 +37,10 @@ def readable(text: str, own: Sequence[Path], ours: Path) -> str:
         message = re.sub(r"^static assertion failed(?: due to requirement '.*?')?: ", "", message).strip('"')
         if _is_own(Path(file), own, ours):
             return f"{file}:{line}: {message}\n{rest}"
-        # g++ lists the lines that led there before the error, clang behind it.
-        led = [p for p in places[:index][::-1] if p in users] + [p for p in places[index:] if p in users]
+        # g++ lists the lines that led there before the error, clang behind it; of templates both the innermost first.
+        inner = text.rfind(_TEMPLATE, 0, found[index].start())
+        before = [place for place, match in zip(places[:index], found, strict=False) if match.start() > inner]
+        led = [p for p in (before if inner >= 0 else before[::-1]) + places[index:] if p in users]
         if led:
             return f"{led[0][0]}:{led[0][1]}: {message}\n{rest}"
         return f"{file}:{line}: {message}\n{rest}"

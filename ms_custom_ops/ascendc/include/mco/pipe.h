@@ -170,6 +170,18 @@ class TBuf {
   mco_asc_queue* queue_ = nullptr;
 };
 
+// A position that stands for the memory of another: a pool gives buffers of its own memory.
+constexpr TPosition mco_memory(TPosition p) {
+  using P = TPosition;
+  if (p == P::B1 || p == P::C1 || p == P::TSCM) return P::A1;
+  if (p == P::VECIN || p == P::VECOUT || p == P::SHM || (p == P::CO2 && __NPU_ARCH__ != 2201)) return P::VECCALC;
+  return p;
+}
+#define MCO_ASC_OF_POOL(p)                                                                                       \
+  static_assert(mco_memory(p) == mco_memory(position),                                                           \
+                "AscendC::TBufPool: the position of the buffer is not accepted; accepted: one in the memory of " \
+                "the pool")
+
 // A part of on-chip memory out of which further buffers are made.
 template <TPosition position, uint32_t capacity = 16>
 class TBufPool {
@@ -178,20 +190,24 @@ class TBufPool {
 
   template <class Q>
   bool InitBuffer(Q& queue, uint8_t number, uint32_t bytes, mco_asc::Where where = mco_asc::Where::here()) {
+    MCO_ASC_OF_POOL(TPosition(Q::mco_position));
     const mco_asc_where here = where.of("InitBuffer");
-    queue.mco_set(mco_asc_pool_buffer(&here, queue_, Q::mco_position, 0, Q::mco_depth, number, bytes));
+    queue.mco_set(
+        mco_asc_pool_buffer(&here, queue_, Q::mco_position, int(Q::dstPosition), Q::mco_depth, number, bytes));
     return true;
   }
   template <TPosition p>
   bool InitBuffer(TBuf<p>& buffer, uint32_t bytes, mco_asc::Where where = mco_asc::Where::here()) {
+    MCO_ASC_OF_POOL(p);
     const mco_asc_where here = where.of("InitBuffer");
-    buffer.mco_set(mco_asc_pool_buffer(&here, queue_, int(p), 0, -1, 1, bytes));
+    buffer.mco_set(mco_asc_pool_buffer(&here, queue_, int(p), int(p), -1, 1, bytes));
     return true;
   }
   template <class Pool>
   bool InitBufPool(Pool& pool, uint32_t bytes, mco_asc::Where where = mco_asc::Where::here()) {
+    MCO_ASC_OF_POOL(TPosition(Pool::mco_position));
     const mco_asc_where here = where.of("InitBufPool");
-    pool.mco_set(mco_asc_pool_buffer(&here, queue_, Pool::mco_position, 0, -1, 1, bytes));
+    pool.mco_set(mco_asc_pool_buffer(&here, queue_, Pool::mco_position, Pool::mco_position, -1, 1, bytes));
     return true;
   }
   template <class Pool, class Shared>
@@ -210,6 +226,7 @@ class TBufPool {
  private:
   mco_asc_queue* queue_ = nullptr;
 };
+#undef MCO_ASC_OF_POOL
 
 class TPipe {
  public:
