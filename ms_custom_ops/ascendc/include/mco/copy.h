@@ -89,15 +89,26 @@ struct SliceInfo {
 
 namespace mco_asc {
 
+// What the cube alone reaches is no end of a plain move.
+template <class T>
+inline void need_movable(const mco_asc_where& where, const char* what, const AscendC::LocalTensor<T>& t) {
+  constexpr uint32_t cube = IN_L0A | IN_L0B | IN_L0C;
+  need_place(where, what, t.mco_home(), ~cube, "a tensor of UB, L1 or C2; LoadData, Mmad and Fixpipe reach the others");
+}
+template <class T>
+inline void need_movable(const mco_asc_where&, const char*, const AscendC::GlobalTensor<T>&) {}
+
 // A continuous copy moves whole blocks of 32 bytes; what is left over is dropped.
 template <class D, class S>
 inline void copy_count(const mco_asc_where& where, const D& dst, const S& src, int64_t bytes) {
+  need_movable(where, "dst", dst), need_movable(where, "src", src);
   issue(Op::data_move, where, {operand(dst), operand(src)},
         {integer(1), integer(bytes / 32 * 32), integer(0), integer(0)});
 }
 
 template <class D, class S>
 inline void copy_blocks(const mco_asc_where& where, const D& dst, const S& src, const AscendC::DataCopyParams& p) {
+  need_movable(where, "dst", dst), need_movable(where, "src", src);
   if (!p.blockCount || !p.blockLen) return;
   issue(Op::data_move, where, {operand(dst), operand(src)},
         {integer(p.blockCount), integer(32 * int64_t(p.blockLen)), integer(32 * int64_t(p.srcGap)),
@@ -107,6 +118,7 @@ inline void copy_blocks(const mco_asc_where& where, const D& dst, const S& src, 
 template <class T>
 inline void copy_blocks(const mco_asc_where& where, const LocalTensor<T>& dst, const LocalTensor<T>& src,
                         const AscendC::DataCopyParams& p) {
+  need_movable(where, "dst", dst), need_movable(where, "src", src);
   if (!p.blockCount || !p.blockLen) return;
   const int64_t unit = AscendC::TPosition(dst.GetPosition()) == AscendC::TPosition::C2 ? 64 : 32;
   issue(Op::data_move, where, {operand(dst), operand(src)},

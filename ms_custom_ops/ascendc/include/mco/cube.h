@@ -199,6 +199,10 @@ inline void load2d(const mco_asc_where& where, const AscendC::LocalTensor<T>& ds
     mco_asc_fault(&where, "ifTranspose with elements of %d bytes; accepted: 2 bytes, or LoadDataWithTranspose",
                   int(sizeof(T)));
   }
+  constexpr bool from_gm = std::is_same<S, AscendC::GlobalTensor<T>>::value;
+  need_place(where, "dst", dst.mco_home(), IN_L0A | IN_L0B | (from_gm ? IN_L1 : 0),
+             from_gm ? "a tensor of A1, B1, A2 or B2" : "a tensor of A2 or B2");
+  if constexpr (!from_gm) need_place(where, "src", src.mco_home(), IN_L1, "a tensor of A1 or B1");
   const auto go = [&](int64_t index, int64_t repeat, int64_t to) {
     issue(Op::load2d, where, {cube_operand(dst[uint32_t(to * (512 / sizeof(T)))]), cube_operand(src)},
           {integer(index), integer(repeat), integer(p.srcStride), integer(p.dstGap)}, {p.ifTranspose});
@@ -224,6 +228,7 @@ inline void load3d(const mco_asc_where& where, const AscendC::LocalTensor<T>& ds
   if (!b && position != AscendC::TPosition::A2) {
     mco_asc_fault(&where, "dst is not in A2 or B2; accepted: a tensor of L0A or L0B");
   }
+  need_place(where, "src", src.mco_home(), IN_L1, "a tensor of A1 or B1");
   issue(Op::load3dv2, where, {cube_operand(dst), cube_operand(src)},
         {integer(p.channelSize), integer(p.kExtension), integer(p.mExtension), integer(p.kStartPt), integer(p.mStartPt),
          integer(image.pads[0]), integer(image.pads[1]), integer(image.pads[2]), integer(image.pads[3]),
@@ -249,6 +254,9 @@ inline void mmad(const mco_asc_where& where, const AscendC::LocalTensor<C>& c, c
   static_assert(cube_types<C, A, B>,
                 "AscendC::Mmad: the types of the tensors are not accepted; accepted: half, bfloat16_t or float into "
                 "float, int8_t into int32_t, half into half");
+  need_place(where, "the result", c.mco_home(), IN_L0C, "a tensor of CO1");
+  need_place(where, "the left matrix", a.mco_home(), IN_L0A, "a tensor of A2");
+  need_place(where, "the right matrix", b.mco_home(), IN_L0B, "a tensor of B2");
   if (p.m > 4095 || p.n > 4095 || p.k > 4095) {
     mco_asc_fault(&where, "m, n, k are %d, %d, %d; accepted: 0 to 4095", p.m, p.n, p.k);
   }
@@ -337,6 +345,8 @@ inline void LoadDataWithTranspose(const LocalTensor<T>& dst, const LocalTensor<T
   mco_asc::note<mco_asc::USES_CUBE>();
   const mco_asc_where here = where.of("LoadDataWithTranspose");
   if (p.addrMode) mco_asc_fault(&here, "addrMode is %d; accepted: 0", p.addrMode);
+  mco_asc::need_place(here, "dst", dst.mco_home(), mco_asc::IN_L0A | mco_asc::IN_L0B, "a tensor of A2 or B2");
+  mco_asc::need_place(here, "src", src.mco_home(), mco_asc::IN_L1, "a tensor of A1 or B1");
   mco_asc::issue(
       mco_asc::Op::load2d_square, here, {mco_asc::cube_operand(dst), mco_asc::cube_operand(src)},
       {integer(p.startIndex), integer(p.repeatTimes), integer(p.srcStride), integer(p.dstGap), integer(p.dstFracGap)});

@@ -190,6 +190,7 @@ inline void l0c_out(const mco_asc_where& where, const D& dst, const AscendC::Loc
   note<USES_CUBE>();
   static_assert(one_of<U, float, int32_t>,
                 "AscendC::Fixpipe: the type of the source is not accepted; accepted: float, int32_t");
+  need_place(where, "src", src.mco_home(), IN_L0C, "a tensor of CO1");
   if (!p.n || !p.m) return;
   const int how = quant_of<T, U>(where, mode);
   if (how == 2 && !words)

@@ -61,12 +61,37 @@ inline mco_asc_operand operand(const AscendC::GlobalTensor<T>& t) {
   return {t.mco_at(), t.mco_home(), dtype_of<T>::value, int32_t(sizeof(T)), 1};
 }
 
+// Memories as sets of positions: a call says in which its tensors may lie.
+template <class... P>
+constexpr uint32_t places(P... p) {
+  return ((1u << uint32_t(p)) | ...);
+}
+constexpr uint32_t IN_UB = places(AscendC::TPosition::VECIN, AscendC::TPosition::VECOUT, AscendC::TPosition::VECCALC,
+                                  AscendC::TPosition::SHM, AscendC::TPosition::CO2);
+constexpr uint32_t IN_L1 =
+    places(AscendC::TPosition::A1, AscendC::TPosition::B1, AscendC::TPosition::C1, AscendC::TPosition::TSCM);
+constexpr uint32_t IN_L0A = places(AscendC::TPosition::A2), IN_L0B = places(AscendC::TPosition::B2),
+                   IN_L0C = places(AscendC::TPosition::CO1), IN_GM = places(AscendC::TPosition::GM);
+
+inline void need_place(const mco_asc_where& where, const char* what, const mco_asc_home* home, uint32_t in,
+                       const char* accepted) {
+  if (!home || (in >> uint32_t(home->position) & 1)) return;
+  constexpr const char* names[] = {"GM",  "A1",    "A2",     "B1",      "B2",  "C1",   "C2",        "CO1",
+                                   "CO2", "VECIN", "VECOUT", "VECCALC", "SHM", "TSCM", "C2PIPE2GM", "C2PIPE2LOCAL"};
+  mco_asc_fault(&where, "%s lies in %s; accepted: %s", what, names[home->position & 15], accepted);
+}
+
 using Operands = std::initializer_list<mco_asc_operand>;
 using Values = std::initializer_list<mco_asc_value>;
 using Attrs = std::initializer_list<int64_t>;
 
 inline void issue(Op op, const mco_asc_where& where, const Lanes& lanes, Operands operands, Values args,
                   Attrs attrs = {}, uint32_t floats = 0) {
+  if (lanes.kind != MCO_ASC_NO_MASK) {  // an instruction of the vector unit
+    for (const mco_asc_operand& one : operands) {
+      need_place(where, "a tensor", one.home, IN_UB, "tensors in UB (VECIN, VECOUT, VECCALC)");
+    }
+  }
   const mco_asc_call call = {
       where,      uint16_t(op), uint8_t(operands.size()), uint8_t(args.size()), uint8_t(attrs.size()),
       lanes.kind, floats,       {lanes.low, lanes.high},  lanes.repeat};
