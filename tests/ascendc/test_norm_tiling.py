@@ -39,6 +39,7 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
   GetLayerNormGradNDTilingInfo(rows, min, 4, false, tiling.grad);
   GetLayerNormGradBetaMaxMinTmpSize(rows, 4, false, max, min), good &= Fits(max, min, 384);
   GetLayerNormGradBetaNDTilingInfo(rows, min, 4, false, tiling.beta);
+  GetLayerNormMaxMinTmpSize(rows, 4, false, max, min), good &= Fits(max, min, 384) && max < 1000;
   GetGroupNormMaxMinTmpSize(image, 4, false, 2, max, min), good &= Fits(max, min, 240);
   GetGroupNormNDTilingInfo(image, max, 4, false, 2, tiling.group);
   good &= GetBatchNormMaxMinTmpSize(plain, original, 4, false, max, min, false) && Fits(max, min, 384);
@@ -195,3 +196,40 @@ def test_hosts_of_launches_fill_the_structures_of_kernels(tmp_path: Path) -> Non
     subprocess.run(["g++", "-std=c++17", "-w", include, str(source), "-o", str(program)], check=True)
     lines = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(lines) == 20 and all(line.endswith(" 11") for line in lines), lines
+
+
+FILLED = """#include "kernel_operator.h"
+using namespace AscendC;
+extern "C" __global__ __aicore__ void filled(GM_ADDR x, GM_ADDR y, uint32_t n, uint32_t c, uint32_t g, uint32_t hw) {
+  TPipe pipe;
+  TBuf<> buffer;
+  pipe.InitBuffer(buffer, 16384);
+  const auto a = buffer.GetWithOffset<float>(512, 0), one = buffer.GetWithOffset<float>(64, 2048),
+             zero = buffer.GetWithOffset<float>(64, 2560), out = buffer.GetWithOffset<float>(512, 4096),
+             mean = buffer.GetWithOffset<float>(64, 8192), other = buffer.GetWithOffset<float>(64, 8704);
+  GlobalTensor<float> from, to;
+  from.SetGlobalBuffer((__gm__ float*)x), to.SetGlobalBuffer((__gm__ float*)y);
+  DataCopy(a, from, 512);
+  Duplicate(one, 1.0f, 64), Duplicate(zero, 0.0f, 64);
+  AscendC::tiling::GroupNormTiling group{};
+  group.n = n, group.c = c, group.g = g, group.d = c / g, group.hw = hw, group.hwAlignSize = hw;
+  group.dhwAlignSize = c / g * hw, group.oneTmpSize = 256, group.factor = 1.0f / (c / g * hw), group.smallShape = true;
+  GroupNorm<float>(out, mean, other, a, one, zero, 0.5f, group);
+  AscendC::tiling::LayerNormTiling rows{};
+  rows.bLength = 1, rows.sLength = 8, rows.hLength = 32, rows.originalHLength = 32, rows.inputXSize = 256;
+  rows.meanVarSize = 8, rows.numberOfTmpBuf = 3, rows.loopRound = 1, rows.bsCurLength = 8, rows.bshCurLength = 256;
+  rows.lastDimValueBack = 1.0f / 32;
+  LayerNorm<float>(out[256], mean, other, a[256], one, zero, 0.5f, rows);
+  DataCopy(to, out, 512);
+}
+"""
+
+
+def test_kernels_fill_tilings_themselves(tmp_path: Path) -> None:
+    source = tmp_path / "filled.cpp"
+    source.write_text(FILLED)
+    x, y = np.random.default_rng(33).normal(size=512).astype(np.float32), np.zeros(512, np.float32)
+    mco.ascendc.build(source, entry="filled", soc="Ascend910B1")(1, x, y, 2, 4, 2, 32)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(y[:256], normal(wide[:256].reshape(4, 64), (1,)).ravel(), rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(y[256:], normal(wide[256:].reshape(8, 32), (1,)).ravel(), rtol=2e-6, atol=2e-6)

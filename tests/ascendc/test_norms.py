@@ -92,6 +92,13 @@ def test_layer_norm_grad_beta(run, dtype, rows, n, inner, what):
     assert (gamma[n:] == -9).all() and (beta[n:] == -9).all()
 
 
+def test_layer_norm_grad_beta_of_the_manual(run):
+    numbers = np.arange(64, dtype=np.float32)
+    gamma, beta, _ = run("float", NORMS, numbers, numbers, vectors(), 8, 8, 8, mode=1)
+    np.testing.assert_array_equal(gamma[:8], [8960, 9416, 9888, 10376, 10880, 11400, 11936, 12488])
+    np.testing.assert_array_equal(beta[:8], [224, 232, 240, 248, 256, 264, 272, 280])
+
+
 def test_layer_norm_and_its_gradient_agree_with_differences(run):
     """The gradient of a weighted sum of LayerNorm, by small steps."""
     n, step = 15, 1e-6

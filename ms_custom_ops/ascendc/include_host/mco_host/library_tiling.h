@@ -161,7 +161,9 @@ inline uint32_t GetSortTmpSize(const platform_ascendc::PlatformAscendC&, uint32_
 }
 
 inline bool GetLayerNormMaxMinTmpSize(const ge::Shape& shape, uint32_t type_size, bool, uint32_t& max, uint32_t& min) {
-  max = mco_host_detail::Bytes(shape, type_size), min = mco_host_detail::Columns(shape) * type_size;
+  const bool stored = shape.GetDimNum() == 4;  // [B, S, H as stored, H]
+  const ge::Shape rows = stored ? ge::Shape({shape.GetDim(0), shape.GetDim(1), shape.GetDim(2)}) : shape;
+  max = mco_host_detail::Bytes(rows, type_size), min = mco_host_detail::Columns(shape) * type_size;
   return true;
 }
 template <typename T>
