@@ -100,3 +100,35 @@ extern "C" __global__ __aicore__ void pooled(GM_ADDR x, GM_ADDR y, int32_t flagg
     both.FreeTensor(c);
   }
 }
+
+// y = x + 1 by a pool, and then by another that has its memory.
+extern "C" __global__ __aicore__ void shared(GM_ADDR x, GM_ADDR y, int32_t reset) {
+  constexpr int32_t N = 128;
+  TPipe pipe;
+  TBufPool<TPosition::VECCALC> pool, first, second;
+  pipe.InitBufPool(pool, 4096);
+  pool.InitBufPool(first, 1024);
+  pool.InitBufPool(second, 1024, first);
+  GlobalTensor<float> from, to;
+  from.SetGlobalBuffer((__gm__ float*)x);
+  to.SetGlobalBuffer((__gm__ float*)y);
+  for (int32_t i = 0; i < 2; ++i) {
+    auto& own = i ? second : first;
+    TQue<TPosition::VECIN, 1> in;
+    TQue<TPosition::VECOUT, 1> out;
+    own.InitBuffer(in, 1, N * sizeof(float));
+    own.InitBuffer(out, 1, N * sizeof(float));
+    auto a = in.AllocTensor<float>();
+    DataCopy(a, from[i * N], N);
+    in.EnQue(a);
+    a = in.DeQue<float>();
+    auto b = out.AllocTensor<float>();
+    Adds(b, a, 1.0f, N);
+    in.FreeTensor(a);
+    out.EnQue(b);
+    b = out.DeQue<float>();
+    DataCopy(to[i * N], b, N);
+    out.FreeTensor(b);
+    if (reset) own.Reset();
+  }
+}

@@ -65,6 +65,17 @@ def test_queues_of_pools_order_their_pipes(blocks):
     assert "race_pipes: Adds (PIPE_V) reads what DataCopy (PIPE_MTE2) writes" in str(unordered)
 
 
+def test_a_reset_of_a_pool_ends_what_is_under_way():
+    kernel = ascendc.build(PLACES, entry="shared", soc="Ascend910B1")
+    x = np.arange(256, dtype=np.float32)
+    y = np.zeros_like(x)
+    kernel(1, x, y, 1)
+    assert np.array_equal(y, x + 1)
+    assert not mco.check(kernel, [1, x, y, 1], outputs=[y]).findings
+    with pytest.raises(AscendcError, match="InitBuffer: 1 x 512 bytes of a pool of 1024, of which 1024 are taken"):
+        kernel(1, x, y, 0)
+
+
 POOLS = {
     "TQue<TPosition::VECOUT, 1> b; pool.InitBuffer(b, 1, 64);": "A1",
     "TBuf<TPosition::CO1> b; pool.InitBuffer(b, 64);": "VECCALC",

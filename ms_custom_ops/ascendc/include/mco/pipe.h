@@ -217,6 +217,7 @@ class TBufPool {
   }
   void Reset(mco_asc::Where where = mco_asc::Where::here()) {
     const mco_asc_where here = where.of("Reset");
+    mco_asc_pipe_barrier(&here, int(PIPE_ALL));  // what is under way in its buffers ends, as at the Reset of a TPipe
     mco_asc_pool_reset(&here, queue_);
   }
 
