@@ -209,6 +209,12 @@ mco_asc_queue* mco_asc_pool_buffer(const mco_asc_where* where, mco_asc_queue* po
                                    int number, int64_t bytes) {
   auto& core = here(where->call);
   Queue& from = need(core, *where, pool);
+  const int scope = mco::asc::scope_of(position, core.info.split != 0), own = from.blocks[0]->scope;
+  if (scope != own) {
+    core.fail(*where, mco::Fault::ParamRange,
+              mco::format("position is %s; accepted: one in %s, where the pool lies", mco::asc::position_name(position),
+                          mco::kScopeName[own]));
+  }
   const int64_t block = mco::round_up(bytes, mco::kBlockBytes);
   if (number < 1 || bytes < 0 || block * number > from.block_bytes - from.used) {
     core.fail(*where, mco::Fault::Capacity,

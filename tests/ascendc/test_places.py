@@ -106,3 +106,16 @@ def test_an_error_in_a_template_begins_with_the_line_of_the_call(tmp_path):
     )
     with pytest.raises(AscendcBuildError, match=f"^{re.escape(str(path))}:5: AscendC::Exp: the type of the tensors"):
         ascendc.build(path, soc="Ascend910B1")
+
+
+def test_a_pool_refuses_another_memory_from_headers_that_do_not_look(tmp_path):
+    path = tmp_path / "k.cpp"
+    path.write_text(
+        '#include "kernel_operator.h"\nusing namespace AscendC;\nextern "C" __global__ __aicore__ void k(GM_ADDR) {\n'
+        "TPipe pipe; TBufPool<TPosition::VECIN> pool; pipe.InitBufPool(pool, 1024);\n"
+        'const mco_asc_where here = mco_asc::Where::here().of("InitBuffer");\n'
+        "mco_asc_pool_buffer(&here, pool.mco_queue(), int(TPosition::A1), int(TPosition::A1), -1, 1, 64);\n}\n"
+    )
+    kernel = ascendc.build(path, soc="Ascend910B1", entry="k")
+    with pytest.raises(AscendcError, match="InitBuffer: position is A1; accepted: one in ub, where the pool lies"):
+        kernel(1, np.zeros(8, np.float32))
