@@ -206,6 +206,20 @@ bool locate(AscCore& core, const mco_asc_call& call, const OpInfo& op, const mco
   return aligned;
 }
 
+// A vector instruction takes tensors of UB. Asked where a site is new: its later calls have tensors of the same
+// memories.
+void check_vector(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands) {
+  for (int i = 0; i < call.operands; ++i) {
+    const auto* home = static_cast<const Home*>(operands[i].home);
+    if (!home) continue;
+    const Scope scope = scope_of(home->position, false);  // CO2 counts, as on chips whose cores are one
+    if (scope == UB) continue;
+    core.fail(call.where, Fault::ParamRange,
+              std::string("a tensor lies in ") + position_name(home->position) +
+                  "; accepted: tensors in UB (VECIN, VECOUT, VECCALC)");
+  }
+}
+
 // A call that its site does not know: notes it there.
 void issue_new(AscCore& core, const mco_asc_call& call, const mco_asc_operand* operands, const mco_asc_value* args,
                const int64_t* attrs, Site* site) {
@@ -215,6 +229,7 @@ void issue_new(AscCore& core, const mco_asc_call& call, const mco_asc_operand* o
       op->attrs.size() != call.attrs + (masked ? 1u : 0u)) {
     core.fail(call.where, "made by other headers than those of this version; build the kernel again");
   }
+  if (masked) check_vector(core, call, operands);
   if (site) note(*site, *op, core, call, args, attrs);
   Value* const values = core.seat->values;
   int64_t* const all_attrs = core.seat->attrs;

@@ -66,8 +66,6 @@ template <class... P>
 constexpr uint32_t places(P... p) {
   return ((1u << uint32_t(p)) | ...);
 }
-constexpr uint32_t IN_UB = places(AscendC::TPosition::VECIN, AscendC::TPosition::VECOUT, AscendC::TPosition::VECCALC,
-                                  AscendC::TPosition::SHM, AscendC::TPosition::CO2);
 constexpr uint32_t IN_L1 =
     places(AscendC::TPosition::A1, AscendC::TPosition::B1, AscendC::TPosition::C1, AscendC::TPosition::TSCM);
 constexpr uint32_t IN_L0A = places(AscendC::TPosition::A2), IN_L0B = places(AscendC::TPosition::B2),
@@ -87,11 +85,6 @@ using Attrs = std::initializer_list<int64_t>;
 
 inline void issue(Op op, const mco_asc_where& where, const Lanes& lanes, Operands operands, Values args,
                   Attrs attrs = {}, uint32_t floats = 0) {
-  if (lanes.kind != MCO_ASC_NO_MASK) {  // an instruction of the vector unit
-    for (const mco_asc_operand& one : operands) {
-      need_place(where, "a tensor", one.home, IN_UB, "tensors in UB (VECIN, VECOUT, VECCALC)");
-    }
-  }
   const mco_asc_call call = {
       where,      uint16_t(op), uint8_t(operands.size()), uint8_t(args.size()), uint8_t(attrs.size()),
       lanes.kind, floats,       {lanes.low, lanes.high},  lanes.repeat};
