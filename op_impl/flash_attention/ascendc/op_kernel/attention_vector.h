@@ -268,14 +268,15 @@ private:
             const int64_t slot = isolated_ ? 0 : products_ % SLOTS;
             DataCopy(product, exchange_.product[(slot * t_.queryBlock + start_) * depth_], rows_ * depth_);
             productIn_.EnQue(product);
-            const LocalTensor<float> wide = Wide(factors_[products_ % SLOTS]);
             product = productIn_.template DeQue<float>();
-            const uint8_t pitch = depth_ / FLOATS;
             if (begins_) {
                 Adds(all_, product, 0.0f, rows_ * depth_);
-            }
-            for (int32_t c = 0; !begins_ && c < depth_; c += LANES) {
-                FusedMulAdd(all_[c], wide, product[c], Min(LANES, depth_ - c), rows_, {1, 0, 1, pitch, 1, pitch});
+            } else {
+                const LocalTensor<float> wide = Wide(factors_[products_ % SLOTS]);
+                const uint8_t pitch = depth_ / FLOATS;
+                for (int32_t c = 0; c < depth_; c += LANES) {
+                    FusedMulAdd(all_[c], wide, product[c], Min(LANES, depth_ - c), rows_, {1, 0, 1, pitch, 1, pitch});
+                }
             }
             productIn_.FreeTensor(product);
             for (int32_t i = 0; isolated_ && i < 2; ++i) {
