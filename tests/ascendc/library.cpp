@@ -1,29 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Library functions over rows: x holds float or half, y float or bytes, i int32; o and p are outputs.
-#include "kernel_operator.h"
-using namespace AscendC;
+#include "rows.h"
 
-struct Memory {
-  TPipe pipe;
-  TBuf<> buffer;
-  __aicore__ inline Memory() { pipe.InitBuffer(buffer, 131072); }
-  template <class T>
-  __aicore__ inline LocalTensor<T> at(uint32_t kib, uint32_t n = 1024) {
-    return buffer.GetWithOffset<T>(n, kib * 1024);
-  }
-};
-template <class T>
-__aicore__ inline void load(const LocalTensor<T>& to, GM_ADDR from, uint32_t n) {
-  GlobalTensor<T> gm;
-  gm.SetGlobalBuffer((__gm__ T*)from);
-  DataCopyPad(to, gm, {1, uint32_t(n * sizeof(T)), 0, 0, 0}, {false, 0, 0, 0});
-}
-template <class T>
-__aicore__ inline void store(GM_ADDR to, const LocalTensor<T>& from, uint32_t n) {
-  GlobalTensor<T> gm;
-  gm.SetGlobalBuffer((__gm__ T*)to);
-  DataCopyPad(gm, from, {1, uint32_t(n * sizeof(T)), 0, 0, 0});
-}
+using Memory = RowMemory<1024>;
 
 struct Sizes {
   uint32_t rows, inner, n, k, mode, group;
