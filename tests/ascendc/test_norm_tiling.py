@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from asc_cases import need_ascendc
+from asc_cases import float_op, need_ascendc
 
 import ms_custom_ops as mco
 
@@ -62,24 +62,8 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
   context->SetBlockDim(1);
   return ge::GRAPH_SUCCESS;
 }
-static ge::graphStatus Shape(gert::InferShapeContext* context) {
-  *context->GetOutputShape(0) = {7, 96};
-  return ge::GRAPH_SUCCESS;
-}
-}  // namespace optiling
-namespace ops {
-class Normed : public OpDef {
- public:
-  explicit Normed(const char* name) : OpDef(name) {
-    this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
-    this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
-    this->SetInferShape(optiling::Shape);
-    this->AICore().SetTiling(optiling::Tile).AddConfig("ascend910b");
-  }
-};
-OP_ADD(Normed);
-}  // namespace ops
 """
+HOST += float_op("Normed", "7, 96")
 KERNEL = """#include "kernel_operator.h"
 #include "lib/normalization/layernormgrad.h"
 using namespace AscendC;

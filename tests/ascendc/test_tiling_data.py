@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from asc_cases import need_ascendc
+from asc_cases import float_op, need_ascendc
 
 import ms_custom_ops as mco
 from ms_custom_ops.errors import AscendcBuildError, AscendcError
@@ -45,24 +45,8 @@ static ge::graphStatus Tile(gert::TilingContext* context) {
   context->SetBlockDim(1);
   return ge::GRAPH_SUCCESS;
 }
-static ge::graphStatus Shape(gert::InferShapeContext* context) {
-  *context->GetOutputShape(0) = {5};
-  return ge::GRAPH_SUCCESS;
-}
-}  // namespace optiling
-namespace ops {
-class Placed : public OpDef {
- public:
-  explicit Placed(const char* name) : OpDef(name) {
-    this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
-    this->Output("y").ParamType(REQUIRED).DataType({ge::DT_FLOAT}).Format({ge::FORMAT_ND});
-    this->SetInferShape(optiling::Shape);
-    this->AICore().SetTiling(optiling::Tile).AddConfig("ascend910b");
-  }
-};
-OP_ADD(Placed);
-}  // namespace ops
 """
+HOST += float_op("Placed", "5")
 KERNEL = """#include "kernel_operator.h"
 #include "lib/matmul_intf.h"
 extern "C" __global__ __aicore__ void placed(GM_ADDR x, GM_ADDR y, GM_ADDR workspace, GM_ADDR tiling) {
